@@ -17,7 +17,7 @@ from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
-from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_fixing, of_plans, of_tree
+from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_confirming, of_fixing, of_plans, of_tree
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
@@ -187,6 +187,7 @@ _NOT_ALL_FIXED = "not all was fixed, as the fixes of one check may take only so 
 _TOO_LONG = (
     "all plans of one check may take only so long (lintfit fit FILE, or a check of that file, looks for its own)"
 )
+_UNCONFIRMED = "confirming all fixes of one check may take only so long"
 
 
 @frozen(eq=False)
@@ -235,15 +236,20 @@ class _Pass:
         options: Options,
         store: Store | None = None,
         fixing: Steps | None = None,
+        confirming: Steps | None = None,
     ) -> None:
         self.found, self.workspace, self.options, self.store = found, workspace, options, store
         self.mistakes = Mistakes()
         self._fixing = fixing
         """What a pass behind the first draws from; None for the first."""
+        self.confirming = confirming if confirming is not None else of_confirming()
+        """What may still be spent on confirming fixes, which nobody needs for a finding."""
         self.plans = of_plans(fixing)
         """What may still be spent on plans, which nobody needs for a verdict."""
         self.unplanned: list[str] = []
         """Runs for which no plan was looked for to the end, as that would take too long."""
+        self.unconfirmed: Sequence[Finding] = ()
+        """Findings whose fixes were not confirmed, as that would take too long."""
 
     def check(self) -> _Checked:
         with self.workspace.apart(of_tree()):
@@ -298,14 +304,19 @@ class _Pass:
             return tuple(findings), 0
         from lintfit.fit.confirm import Confirmation
 
-        confirmation = Confirmation(runs, self.workspace, self.options, self.mistakes.end_at)
+        confirmation = Confirmation(runs, self.workspace, self.options, self.mistakes.end_at, self.confirming)
         if self.store is None:
             confirmed = confirmation.of(findings)
+            self.unconfirmed = confirmation.unconfirmed
             return confirmed.findings, confirmed.refused
         from lintfit.commands.kept.fixes import confirmed_by_parts
 
         after = confirmed_by_parts(findings, runs, confirmation, self.store)
-        return after, sum(one.fix is not None and two.fix is None for one, two in zip(findings, after, strict=True))
+        self.unconfirmed = confirmation.unconfirmed
+        # Nothing that hangs on how much others have spent is kept for the next check.
+        self.workspace.ambiguous |= {self.workspace.located(each.place.document.path) for each in self.unconfirmed}
+        lost = sum(one.fix is not None and two.fix is None for one, two in zip(findings, after, strict=True))
+        return after, lost - len(self.unconfirmed)
 
     def _is_shown(self, document: Document) -> bool:
         """Whether findings may speak of a document: of what lies outside only where the user names it."""
@@ -379,6 +390,11 @@ class _Pass:
             first, *others = self.unplanned
             more = f" and {len(others)} more" if others else ""
             yield f"no plan was looked for to the end for {first}{more}: {_TOO_LONG}"
+        if self.unconfirmed:
+            place, left = self.unconfirmed[0].place, len(self.unconfirmed) - 1
+            line = place.document.position(place.span.start).line
+            more = f" and {left} more" if left else ""
+            yield f"no fix was confirmed for {place.document.path.as_posix()}:{line}{more}: {_UNCONFIRMED}"
 
     def _run_findings(self, judged: RunResult) -> Iterable[Finding]:
         if self.store is not None:
@@ -507,14 +523,15 @@ def _fix(
     texts: dict[Path, str] = {}
     fixed: list[Finding] = []
     checked = first
-    mistakes, work = Mistakes(), of_fixing()
+    mistakes, work, confirming = Mistakes(), of_fixing(), of_confirming()
     for _ in range(MAX_PASSES):
         mended = _mend(checked, workspace.with_overlay(texts), options, mistakes, work)
         if not mended.fixed:
             break
         texts.update(mended.texts)
         fixed.extend(mended.fixed)
-        checked = _Pass(_with_new(found, texts), workspace.with_overlay(texts), options, fixing=work).check()
+        after = workspace.with_overlay(texts)
+        checked = _Pass(_with_new(found, texts), after, options, fixing=work, confirming=confirming).check()
         if work.spent:
             break
     before = {judged.run.id: judged.estimate for judged in first.result.runs}

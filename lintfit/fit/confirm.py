@@ -62,7 +62,13 @@ class Confirmation:
     ) -> None:
         self.runs, self.workspace, self.options, self.apart = runs, workspace, options, apart
         self._work = work
-        """What may still be spent on fixes that are made together; None without a bound."""
+        """What may still be spent; None without a bound."""
+        self._ends = False
+        """Whether what is left when it is spent does not hold: it is only offered, and its turn may not come."""
+        self._cut = False
+        """Whether that was so of the last fix."""
+        self.unconfirmed: list[Finding] = []
+        """Findings whose fixes were taken away as it would have taken too long to confirm them."""
         self._by_id = {judged.run.id: judged for judged in runs}
         self._care = Care(workspace)
         self._reached: dict[int, str] = {}
@@ -76,7 +82,7 @@ class Confirmation:
         plans = {id(run.plan.fix) for run in self.runs if run.plan is not None}
         kept: list[Finding] = []
         refused = 0
-        findings = tuple(findings)
+        findings, self._ends = tuple(findings), True
         together = self._together([each for each in findings if id(each.fix) not in plans])
         for finding in findings:
             fix = finding.fix
@@ -86,7 +92,10 @@ class Confirmation:
                 kept.append(replace(finding, fix=self._care.weighed(self._for_its_run(fix), finding.place)))
             else:
                 kept.append(replace(finding, fix=None))
-                refused += 1
+                if self._cut:
+                    self.unconfirmed.append(finding)
+                else:
+                    refused += 1
         return Confirmed(tuple(kept), refused)
 
     def _together(self, findings: Sequence[Finding]) -> frozenset[int]:
@@ -101,7 +110,7 @@ class Confirmation:
 
     def _hold_at_once(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Those of many findings that hold at once, and with that each alone; by halves where not all do."""
-        if len(findings) <= _MANY:
+        if len(findings) <= _MANY or self._cut:
             return ()
         if self._all(findings):
             return findings
@@ -140,7 +149,9 @@ class Confirmation:
         if self._reads_worse(finding.fix, changed):
             return False
         for judged in _each_kind([each for each in self.runs if touched(each.run, texts)], finding.run, texts):
-            self._takes()
+            if not self._takes() and self._ends:
+                self._cut = True
+                return False
             after = self._built(judged, changed)
             if finding.run == judged.run.id and not _as_claimed(finding.fix, after):
                 return False
@@ -240,6 +251,7 @@ class Confirmation:
         return kept.changes_strangers(texts, {each.run.id for each in self.runs})
 
     def _comes_out(self, finding: Finding, fix: Fix) -> bool:
+        self._cut = False
         try:
             return self.holds(finding, texts_after(fix.edits, self.workspace))
         except ValueError:  # two of its own edits collide

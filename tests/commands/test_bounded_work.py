@@ -173,3 +173,34 @@ def test_what_one_run_shares_with_others_is_not_changed_with_theirs(tmp_path: Pa
     out = _fix(tmp_path)
     assert "3 runs: 3 fit" in out
     assert "Fixed 1 finding" in out
+
+
+PINNED = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+args = TrainingArguments(output_dir="out", bf16=True, deepspeed="ds.json")
+Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), args=args, train_dataset=None).train()
+"""
+
+
+def test_what_confirming_fixes_may_take_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder has pins of its own, so that a fix of what all of them read is tried with every one."""
+    (tmp_path / "train.py").write_text(PINNED)
+    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 2, "cpu_offload": true}, "steps_per_prnt": 1}')
+    for index in range(8):
+        folder = tmp_path / f"a{index}"
+        folder.mkdir()
+        (folder / "run.sh").write_text("deepspeed ../train.py --deepspeed ../ds.json\n")
+        (folder / "requirements.txt").write_text(f"transformers==4.{40 + index}\n")
+
+    def checked() -> tuple[int, str]:
+        flags = ("--gpu", "3090", "--gpus", "2", "--no-cache", "--output-format")
+        found = json.loads(lintfit("check", ".", *flags, "json", cwd=tmp_path).out)
+        said = lintfit("check", ".", *flags, "concise", cwd=tmp_path).out
+        return sum(each["fix"] is not None for each in found["findings"]), said
+
+    offered, said = checked()
+    assert offered >= 2 and "no fix was confirmed" not in said
+    monkeypatch.setattr(steps, "OF_CONFIRMING", 4_000)
+    fewer, said = checked()
+    assert fewer < offered
+    (line,) = [line for line in said.splitlines() if line.startswith("no fix was confirmed for ")]
+    assert line.endswith("confirming all fixes of one check may take only so long")
