@@ -231,3 +231,21 @@ def test_a_number_of_too_many_digits_is_refused_with_its_key(file: str, key: str
     outcome = survives(tree, "check", ".", "--output-format", "concise")
     (line,) = [line for line in (outcome.out + outcome.err).splitlines() if "4000 digits" in line]
     assert key in line and file in line
+
+
+DEEPEST = {"num_hidden_layers": 1000, "hidden_size": 256, "vocab_size": 1000, "num_attention_heads": 4}
+MODELS = {
+    "albert": {"embedding_size": 64, "intermediate_size": 512},
+    "gemma3n_text": {"intermediate_size": 512},
+    "gemma4_text": {"intermediate_size": 512},
+    "jetmoe": {"num_local_experts": 65_536},
+    "qwen3_next": {"num_hidden_layers": 10_000},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_as_many_layers_as_there_may_be(name: str, tmp_path: Path) -> None:
+    config = {"model_type": name, "architectures": ["AForCausalLM"], **DEEPEST, **MODELS[name]}
+    script = SCRIPT.replace("gpt2", "m")
+    write(tmp_path, {"train.py": script, "m/config.json": json.dumps(config), "run.sh": RUN, "ds.json": "{}"})
+    survives(tmp_path)

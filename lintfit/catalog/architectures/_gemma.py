@@ -12,10 +12,15 @@ from lintfit.catalog.facts import Tensor
 
 def slides(config: Mapping[str, Any], layers: int, every: int) -> list[bool]:
     """Whether each layer attends within the window only; the last of ``every`` does not where nothing is listed."""
+    return [layer_slides(config, layers, every, layer) for layer in range(layers)]
+
+
+def layer_slides(config: Mapping[str, Any], layers: int, every: int, layer: int) -> bool:
+    """The same of one layer: whoever asks for each in turn need not list all of them every time."""
     listed = config.get("layer_types")
     if isinstance(listed, list | tuple) and len(listed) >= layers:
-        return [kind == "sliding_attention" for kind in listed[:layers]]
-    return [(layer + 1) % every != 0 for layer in range(layers)]
+        return bool(listed[layer] == "sliding_attention")
+    return (layer + 1) % every != 0
 
 
 def own_inputs(config: Config, numbers: Shape) -> list[Tensor]:

@@ -24,6 +24,11 @@ def slides(config: Mapping[str, Any], layers: int) -> list[bool]:
     return _gemma.slides(config, layers, EVERY)
 
 
+def layer_slides(config: Mapping[str, Any], layers: int, layer: int) -> bool:
+    """The same of one layer."""
+    return _gemma.layer_slides(config, layers, EVERY, layer)
+
+
 def widths(config: Config, layers: int) -> list[int]:
     """Every layer's width of the MLP, which a config states for all or one by one."""
     if not isinstance(config.get("intermediate_size"), list | tuple):

@@ -30,7 +30,12 @@ EVERY = 6
 
 def slides(config: Mapping[str, Any], layers: int) -> list[bool]:
     """Whether each layer attends within the window only; the last one never does."""
-    return [*_gemma.slides(config, layers, EVERY)[:-1], False]
+    return [layer_slides(config, layers, layer) for layer in range(layers)]
+
+
+def layer_slides(config: Mapping[str, Any], layers: int, layer: int) -> bool:
+    """The same of one layer."""
+    return layer != layers - 1 and _gemma.layer_slides(config, layers, EVERY, layer)
 
 
 def shape(config: Config) -> Shape:

@@ -15,7 +15,7 @@ def shape(config: Config) -> Shape:
     """Every expert of a token has heads of its own."""
     kv_heads, layers = config.size("num_key_value_heads", kind="heads"), config.size("num_hidden_layers", kind="layers")
     moe = MoE(
-        experts=config.size("num_local_experts", kind="experts"),
+        experts=config.size("num_local_experts", kind="looped"),
         top_k=config.size("num_experts_per_tok", kind="experts"),
         intermediate=config.size("intermediate_size", kind="intermediate"),
         layers=layers,

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from lintfit.catalog.architectures import albert
 from lintfit.catalog.config import Config
 from lintfit.catalog.facts import ModelFacts
+from lintfit.memo import Memo
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
 from lintfit.memory.activations.shared import Sharing
 from lintfit.memory.activations.tape import Var, function
 from lintfit.memory.activations.traits import Traits, Turn
 
+_TURNS: Memo[list[Turn]] = Memo()
+
 
 def turn(facts: ModelFacts, index: int) -> Turn:
     """Which of the layers that run with its block a layer is."""
+    return _TURNS.get(facts, "", lambda: _turns(facts))[index]
+
+
+def _turns(facts: ModelFacts) -> list[Turn]:
+    """The same of every layer."""
     config = Config(facts.config, {}, facts.name)
-    own = albert.block(config, index)
-    alike = [other for other in range(facts.layers) if albert.block(config, other) == own]
-    return Turn(alike[0] == index, min(2, len(alike) - 1 - alike.index(index)))
+    blocks = [albert.block(config, index) for index in range(facts.layers)]
+    behind, seen, found = Counter(blocks), set[int](), list[Turn]()
+    for block in blocks:
+        behind[block] -= 1
+        found.append(Turn(block not in seen, min(2, behind[block])))
+        seen.add(block)
+    return found
 
 
 def unread(facts: ModelFacts) -> bool:

@@ -6,7 +6,7 @@ layer's forward has a name for nearly everything that it makes.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.gemma3n_text import slides
+from lintfit.catalog.architectures.gemma3n_text import layer_slides
 from lintfit.catalog.facts import ModelFacts
 from lintfit.memory.activations import gemma4
 from lintfit.memory.activations.attention import Heads
@@ -26,7 +26,7 @@ def streams(facts: ModelFacts) -> int:
 
 def heads(facts: ModelFacts, index: int) -> Heads:
     """The heads of one layer, and its window where it slides."""
-    window = facts.sliding_window if slides(facts.config, facts.layers)[index] else None
+    window = facts.sliding_window if layer_slides(facts.config, facts.layers, index) else None
     return Heads(facts.heads, facts.kv_heads, facts.head_dim, window)
 
 

@@ -6,7 +6,7 @@ one tensor that :mod:`lintfit.memory.micro_batch.own_inputs` counts.
 
 from __future__ import annotations
 
-from lintfit.catalog.architectures.gemma4_text import slides
+from lintfit.catalog.architectures.gemma4_text import layer_slides
 from lintfit.catalog.facts import ModelFacts, MoE
 from lintfit.memory.activations.attention import Heads, attend
 from lintfit.memory.activations.blocks import Layer
@@ -20,7 +20,7 @@ from lintfit.memory.activations.traits import Traits
 def heads(facts: ModelFacts, index: int) -> Heads:
     """Those of a layer that slides, or the wider ones of a layer that attends to everything."""
     config = facts.config
-    if slides(config, facts.layers)[index]:
+    if layer_slides(config, facts.layers, index):
         return Heads(facts.heads, facts.kv_heads, facts.head_dim, facts.sliding_window)
     keys = config.get("num_global_key_value_heads") if config.get("attention_k_eq_v") else None
     return Heads(facts.heads, int(keys or facts.kv_heads), int(config["global_head_dim"]))
