@@ -16,6 +16,11 @@ what is made of such a number must still be written out."""
 MAX_NOTEBOOK = 48 << 20
 """Bytes of a notebook that is still read: pictures in outputs make a few of them tens of MB."""
 
+MAX_PARTS = 3_000_000
+"""Lists, mappings and keys of JSON that is still read, as its brackets and colons tell: each takes Python some 150
+bytes. The pictures that make a notebook large have none, and a figure of 48 MiB of points, written with a line for each
+number, comes to under 2,500,000."""
+
 MAX_LINES = 50_000
 """Lines of a Python file that is still read. No module of transformers has 10,000."""
 
@@ -41,9 +46,18 @@ stand for; a tree that is walked cannot."""
 MAX_DEPTH = 200
 """Levels of nesting. Python's recursion limit of 1000 stops hjson near 490 levels; real configs have under 10."""
 
+TOO_MANY_PARTS = f"has more than {MAX_PARTS} lists, mappings and keys: no notebook that trains"
+"""The line that says so of a notebook."""
 
 TOO_MANY = f"more than {MAX_VALUES} values: not a config"
 """The line that says that a config has more values than are read."""
+
+
+def json_parts(text: str | bytes) -> int:
+    """How many lists, mappings and keys a JSON text has at the most."""
+    if isinstance(text, str):
+        return sum(map(text.count, "[{:"))
+    return sum(map(text.count, (b"[", b"{", b":")))
 
 
 def too_many_digits(name: str, digits: int) -> str:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from lintfit.documents.embedded import Embedder, Style
+from lintfit.documents.limits import MAX_PARTS, TOO_MANY_PARTS, json_parts
 from lintfit.documents.model import Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
@@ -84,6 +85,8 @@ class NotNotebook(ValueError):
 @lru_cache(maxsize=64)
 def read_notebook(text: str) -> Notebook:
     """The code cells of a notebook. Raises :class:`NotNotebook` for anything else."""
+    if json_parts(text) > MAX_PARTS:
+        raise NotNotebook(TOO_MANY_PARTS)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -100,6 +103,7 @@ def read_notebook(text: str) -> Notebook:
     if len(content["cells"]) > MOST_CELLS or sum(map(_lines, content["cells"])) > MAX_LINES:
         raise NotNotebook(f"has more than {MOST_CELLS} cells, or {MAX_LINES} lines in them: no notebook that trains")
     metadata = content.get("metadata")
+    del content  # the cells are read once more, piece by piece
     return Notebook(text, tuple(_cells(text)), metadata if isinstance(metadata, dict) else {})
 
 

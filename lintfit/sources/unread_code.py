@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from lintfit.documents.limits import MAX_PARTS, TOO_MANY_PARTS, json_parts
 from lintfit.sources.launchers.training_commands import name_trains
 from lintfit.sources.script.prefilter import maybe_training_script
 
@@ -97,6 +98,8 @@ def unread_launch(text: str) -> str | None:
 
 def unread_notebook(text: str, named: bool) -> str | None:
     """A notebook whose code trains; one that is named is said to be a notebook in any case."""
+    if json_parts(text) > MAX_PARTS:
+        return TOO_MANY_PARTS
     code = "\n".join(_cells(text))
     trains = (maybe_training_script(code) and re.search(r"\.train\(|\.backward\(|\.fit\(", code)) or _commands(code)
     return TRAINING_NOTEBOOK if trains else NOTEBOOK if named else None

@@ -19,6 +19,7 @@ from pathlib import Path
 from lintfit.documents import door
 from lintfit.documents.door import MAX_BASELINE
 from lintfit.documents.files import write_whole
+from lintfit.documents.limits import json_parts
 from lintfit.errors import LintfitError
 from lintfit.findings.model import Finding
 from lintfit.frozen import frozen
@@ -26,6 +27,9 @@ from lintfit.options.config import config_for
 from lintfit.options.model import Options
 
 VERSION = 1
+
+_MAX_PARTS = 600_000
+"""Brackets and colons of a baseline that is still read: three a file and one for each rule, so over 100,000 files."""
 
 Counts = Mapping[str, Mapping[str, int]]
 """By file and rule."""
@@ -159,7 +163,10 @@ def _cached(file: Path, _: int) -> Counts:
 def _read(file: Path) -> Counts:
     shown = os.path.relpath(file)
     try:
-        content = json.loads(door.read_regular(file, MAX_BASELINE))
+        text = door.read_regular(file, MAX_BASELINE)
+        if json_parts(text) > _MAX_PARTS:
+            raise LintfitError(f"{shown}: no baseline: more than {_MAX_PARTS} files and rules")
+        content = json.loads(text)
     except OSError as error:
         raise LintfitError(f"{shown}: the baseline cannot be read: {(error.strerror or '').lower()}") from None
     except (ValueError, RecursionError) as error:

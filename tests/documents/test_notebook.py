@@ -207,6 +207,7 @@ def test_the_shell_sees_commands_files_and_what_python_gives_them() -> None:
         ("[]", "no list of cells"),
         ('{"worksheets": []}', "nbformat 3"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"cells": [], "x": [' + "[]," * 3_100_000 + "0]}", "more than 3000000 lists, mappings and keys"),
     ],
 )
 def test_what_is_no_notebook_says_why(text: str, why: str) -> None:

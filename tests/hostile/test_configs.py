@@ -249,3 +249,18 @@ def test_a_model_of_as_many_layers_as_there_may_be(name: str, tmp_path: Path) ->
     script = SCRIPT.replace("gpt2", "m")
     write(tmp_path, {"train.py": script, "m/config.json": json.dumps(config), "run.sh": RUN, "ds.json": "{}"})
     survives(tmp_path)
+
+
+LISTS = "[]," * (12 << 20)
+
+
+def test_a_notebook_of_empty_lists(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "outputs": [], "source": SCRIPT}
+    write(tmp_path, {"a.ipynb": f'{{"cells": [{json.dumps(cell)}], "x": [{LISTS}0]}}'})
+    assert "more than 3000000 lists, mappings and keys" in survives(tmp_path).out
+
+
+def test_a_baseline_of_empty_lists(tmp_path: Path) -> None:
+    text = f'{{"lintfit_baseline": 1, "y": [{LISTS}0]}}'
+    write(tmp_path, {"lintfit.toml": "baseline = 'b.json'\n", "b.json": text, "run.sh": RUN, "train.py": SCRIPT})
+    assert "more than 600000 files and rules" in survives(tmp_path).err

@@ -131,6 +131,7 @@ def test_the_file_is_the_same_every_time() -> None:
             "known.json: the baseline cannot be read: no such file or directory; --write-baseline known.json makes it",
         ),
         ("{", "known.json: no baseline: not JSON: "),
+        ("[[]" + ",[]" * 700_000 + "]", "known.json: no baseline: more than 600000 files and rules"),
         ("[]", "known.json: no baseline of this version of lintfit"),
         ('{"lintfit_baseline": 2, "findings": {}}', "known.json: no baseline of this version of lintfit"),
         ('{"lintfit_baseline": 1, "findings": {"a": {"b": -1}}}', "known.json: no baseline of this version of lintfit"),
