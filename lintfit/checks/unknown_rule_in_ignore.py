@@ -14,8 +14,16 @@ from lintfit.suggest import is_typo, nearest
 _OTHER_LINTERS = ("noqa", "disable", "enable", "skip", "ignore-file", "disable-file", "disable-line", "nolint", "off")
 """Words by which other tools silence findings (ruff, yamllint, tflint, golangci-lint, actionlint's users ask for)."""
 
+MOST_OF_A_FILE = 200
+"""A file may have a thousand comments with hundreds of names each: the first tell how such names are written."""
+
+_MOST_COMPARED = 20
+"""Unknown names of a file that are compared with those of all rules, which takes a millisecond each: nobody misspells
+more of them, and a file may have thousands that are none."""
+
 
 def check_file(context: FileContext) -> Iterator[Report]:
+    compared: dict[str, str | None] = {}
     for directive in directives(context.document):
         if not directive.silences:
             yield from _word(directive)
@@ -24,7 +32,7 @@ def check_file(context: FileContext) -> Iterator[Report]:
             advice = f"say which: {directive.word}[rule-name]; `exclude` in lintfit.toml passes over a whole file"
             yield Report(Place(directive.document, directive.word_span), message, help=advice)
         else:
-            yield from _names(directive)
+            yield from _names(directive, compared)
 
 
 def _word(directive: Directive) -> Iterator[Report]:
@@ -40,12 +48,15 @@ def _word(directive: Directive) -> Iterator[Report]:
     )
 
 
-def _names(directive: Directive) -> Iterator[Report]:
+def _names(directive: Directive, compared: dict[str, str | None]) -> Iterator[Report]:
+    """``compared``: what the names of the file so far may be meant for."""
     known = rule_names()
     for name, span in directive.names or ():
         if name.casefold() in known:
             continue
-        meant = nearest(name, known)
+        if name not in compared and len(compared) < _MOST_COMPARED:
+            compared[name] = nearest(name, known)
+        meant = compared.get(name)
         yield _report(
             directive,
             span,

@@ -8,13 +8,16 @@ from lintfit.documents.directives import without
 from lintfit.findings.model import Applicability, Severity
 from lintfit.settings.model import Place
 
+MOST_OF_A_FILE = 200
+"""A file may have a thousand comments with a hundred names each; who has left so many needs no list of the others."""
+
 
 def check_unused(context: UnusedContext) -> Iterator[Report]:
-    directive, document = context.directive, context.directive.document
     if not context.judged:
         return
-    edit = without(directive, context.span)
-    others = edit.text or len(directive.names or ()) > 1
+    directive, document = context.directive, context.directive.document
+    edit = without(directive, context.span, *context.again)
+    others = edit.text or len(directive.names or ()) > 1 + len(context.again)
     message = f"take {context.name} out of the comment" if others else "delete it"
     yield Report(
         Place(document, context.span),

@@ -16,6 +16,7 @@ from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Document, Edit, Kind, Span
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.frozen import frozen
+from lintfit.memo import Memo
 
 MOST = 1000
 """Comments of a file that are heeded, the first ones."""
@@ -55,13 +56,22 @@ class Directive:
 
     def reaches(self, span: Span) -> bool:
         """Whether a place begins on the lines that this covers, or (a comment behind code) ends there."""
-        last = max(span.start, span.end - 1)
-        return any(self.covers.start <= at <= self.covers.end for at in (span.start, *(() if self.alone else (last,))))
+        offsets = (span.start, *(() if self.alone else (last_of(span),)))
+        return any(self.covers.start <= at <= self.covers.end for at in offsets)
+
+
+def last_of(span: Span) -> int:
+    """The last character of a place."""
+    return max(span.start, span.end - 1)
 
 
 def directives(document: Document) -> tuple[Directive, ...]:
     """Every ``lintfit:`` comment of a document, in order. Where there is none, that is one search and no more."""
-    return tuple(_read(document)) if _MARK in document.text else ()
+    return _KEPT.get(document, None, lambda: tuple(_read(document))) if _MARK in document.text else ()
+
+
+_KEPT: Memo[tuple[Directive, ...]] = Memo(most=256)
+"""A check asks four times for those of each document."""
 
 
 def _read(document: Document) -> Iterator[Directive]:
@@ -129,11 +139,15 @@ def _covered(lines: Layout, line: Span, code: int | None) -> Span:
     return Span(line.start, statement.end if statement.start == following.start else following.end)
 
 
-def without(directive: Directive, name: Span) -> Edit:
-    """The edit that takes one of the names (by its place) out of the comment; the last one takes the comment along."""
+def without(directive: Directive, name: Span, *again: Span) -> Edit:
+    """The edit that takes one of the names (by its places) out of the comment; the last one takes the comment along."""
     spans = [span for _, span in directive.names or ()]
-    if len(spans) < 2:
+    if len(spans) < 2 + len(again):
         return Edit(_whole(directive), "")
+    if again:
+        gone = {name.start, *(span.start for span in again)}
+        kept = [directive.document.slice(span) for span in spans if span.start not in gone]
+        return Edit(Span(spans[0].start, spans[-1].end), ", ".join(kept))
     index = spans.index(name)
     if index + 1 < len(spans):
         return Edit(Span(name.start, spans[index + 1].start), "")

@@ -6,6 +6,7 @@ Every fix and every plan passes here before it is offered, so that no rule has t
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ class Care:
             return fix
         if why := _spoken_against(fix.edits):
             return replace(fix, applicability=Applicability.DISPLAY, message=f"{fix.message} ({why})", caution=why)
-        taken = self.of(fix.edits, about)
+        taken = self.of(fix.edits, () if about is None else (about,))
         if taken.read is not None and taken.read.sure:
             why = f'{taken.read.where} reads "{taken.key}"'
             message = f"{fix.message} ({why})"
@@ -76,8 +77,11 @@ class Care:
             caution = f"{fix.why_unsafe}, {caution}"
         return replace(fix, applicability=Applicability.UNSAFE, message=f"{fix.message}{note}", caution=caution)
 
-    def of(self, edits: Iterable[FileEdit], about: Place | None = None) -> Taken:
-        """What the edits take along. Raises ValueError where two of them collide."""
+    def of(self, edits: Iterable[FileEdit], about: Sequence[Place] = ()) -> Taken:
+        """What the edits take along. Raises ValueError where two of them collide.
+
+        Comments for lintfit that findings at the places ``about`` speak of are what the edits are for.
+        """
         from lintfit.run.key_reads import key_reads
 
         reads = key_reads(self._workspace)
@@ -87,12 +91,12 @@ class Care:
         key = ""
         unsearched = False
         for document, own in _by_document(edits):
-            other = about is None or document.path != about.document.path
-            name = f" of {document.path.as_posix()}" if other else ""
+            meant = sorted(place.span.start for place in about if place.document.path == document.path)
+            name = "" if meant else f" of {document.path.as_posix()}"
             if is_notebook(document.path):
-                lost += _placed(self._lost_in_cells(document, own, about), name)
+                lost += _placed(self._lost_in_cells(document, own, meant), name)
             else:
-                lost += _placed(self._lost(document, apply(document.text, own), about), name)
+                lost += _placed(self._lost(document, apply(document.text, own), meant), name)
             text = apply(document.text, own)
             if not isinstance(document, DataDocument) or document.root is None:
                 continue
@@ -105,27 +109,27 @@ class Care:
                 unsearched = unsearched or (found is None and not reads.whole(document.path))
         return Taken(tuple(lost), tuple(speaking), read, key, unsearched)
 
-    def _lost(self, document: Document, text: str, about: Place | None) -> Iterator[int]:
+    def _lost(self, document: Document, text: str, meant: Sequence[int]) -> Iterator[int]:
         """The lines of the comments that are there no longer."""
         file = self._file(document)
         if not comments(file):
             return
         after = self._changed(file, text)
-        lost = [span for span in lost_comments(file, after) if not _is_meant(file, span, about)]
+        lost = [span for span in lost_comments(file, after) if not _is_meant(file, span, meant)]
         was, now = (_but_for_numbers(each) if lost else Counter() for each in (file, after))
         for span in lost:
             words = _DIGITS.sub("0", file.slice(span))
             if was[words] != now[words]:  # else it is there with another number (said_anew)
                 yield document.position(span.start).line
 
-    def _lost_in_cells(self, document: Document, edits: Sequence[Edit], about: Place | None) -> Iterator[int]:
+    def _lost_in_cells(self, document: Document, edits: Sequence[Edit], meant: Sequence[int]) -> Iterator[int]:
         """The same of the Python in a notebook, whatever of it the edits are in."""
         path = document.path
         before = self._workspace.read(path, Kind.PYTHON)
         text = apply(document.whole, map(document.edit_in_file, edits))
         after = self._workspace.with_overlay({path: text}).read(path, Kind.PYTHON)
         for span in lost_comments(before, after):
-            if not _is_meant(before, span, about):
+            if not _is_meant(before, span, meant):
                 yield before.position(span.start).line
 
     def _speaking(self, document: DataDocument, after: DataDocument) -> Iterator[int]:
@@ -331,12 +335,13 @@ def _by_document(edits: Iterable[FileEdit]) -> Iterator[tuple[Document, list[Edi
     return ((documents[key], own) for key, own in grouped.items())
 
 
-def _is_meant(document: Document, comment: Span, about: Place | None) -> bool:
-    """Whether a comment speaks to lintfit and the finding is about it."""
-    if about is None or about.document.path != document.path:
+def _is_meant(document: Document, comment: Span, meant: Sequence[int]) -> bool:
+    """Whether a comment speaks to lintfit and a finding is about it; ``meant`` is where those of the file are, in
+    order."""
+    index = bisect_left(meant, comment.start)
+    if index == len(meant) or meant[index] >= comment.end:
         return False
-    written = _DIRECTIVE.search(document.slice(comment)) is not None
-    return written and comment.start <= about.span.start < comment.end
+    return _DIRECTIVE.search(document.slice(comment)) is not None
 
 
 def _lost_keys(before: Node, after: Node | None) -> Iterator[KeyPath]:

@@ -36,6 +36,9 @@ _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 
 _MANY = 20
 """Findings of one rule over one file from which on their fixes are confirmed together."""
+_MOST_AGAIN = 16 << 20
+"""Characters of files that are read again for so many fixes that do not hold at once, which takes some three seconds.
+No such file of a project takes a tenth of it; a file of a MiB may have two thousand such findings."""
 
 
 @frozen(eq=False)
@@ -71,6 +74,7 @@ class Confirmation:
         """Findings whose fixes were taken away as it would have taken too long to confirm them."""
         self._by_id = {judged.run.id: judged for judged in runs}
         self._care = Care(workspace)
+        self._again = _MOST_AGAIN
         self._reached: dict[int, str] = {}
         """By the fix: another run that fits as it is and that the fix would change."""
 
@@ -83,11 +87,14 @@ class Confirmation:
         kept: list[Finding] = []
         refused = 0
         findings, self._ends = tuple(findings), True
-        together = self._together([each for each in findings if id(each.fix) not in plans])
+        together, apart = self._together([each for each in findings if id(each.fix) not in plans])
         for finding in findings:
             fix = finding.fix
             if fix is None or not fix.edits or id(fix) in plans or id(fix) in together:
                 kept.append(finding)
+            elif id(fix) in apart and not self._reads_again(finding):
+                kept.append(replace(finding, fix=None))
+                self.unconfirmed.append(finding)
             elif self._comes_out(finding, fix):
                 kept.append(replace(finding, fix=self._care.weighed(self._for_its_run(fix), finding.place)))
             else:
@@ -98,15 +105,23 @@ class Confirmation:
                     refused += 1
         return Confirmed(tuple(kept), refused)
 
-    def _together(self, findings: Sequence[Finding]) -> frozenset[int]:
+    def _together(self, findings: Sequence[Finding]) -> tuple[frozenset[int], frozenset[int]]:
         """The fixes, by identity, of many findings of one rule over one file that hold when all are made at once, and
-        take nothing along: a file with a thousand such findings is read again once, not a thousand times."""
+        take nothing along: a file with a thousand such findings is read again once, not a thousand times. And those of
+        as many that do not."""
         groups: dict[tuple[str, Path, str | None], list[Finding]] = {}
         for finding in findings:
             path = finding.place.document.path
             if finding.fix is not None and finding.fix.edits and {edit.path for edit in finding.fix.edits} == {path}:
                 groups.setdefault((finding.rule, path, finding.run), []).append(finding)
-        return frozenset(id(each.fix) for group in groups.values() for each in self._hold_at_once(group))
+        many = [group for group in groups.values() if len(group) > _MANY]
+        held = frozenset(id(each.fix) for group in many for part in _rounds(group) for each in self._hold_at_once(part))
+        return held, frozenset(id(each.fix) for group in many for each in group) - held
+
+    def _reads_again(self, finding: Finding) -> bool:
+        """Whether there is room for reading the file of a finding once more."""
+        self._again -= len(finding.place.document.text)
+        return self._again > 0
 
     def _hold_at_once(self, findings: Sequence[Finding]) -> Sequence[Finding]:
         """Those of many findings that hold at once, and with that each alone; by halves where not all do."""
@@ -115,12 +130,13 @@ class Confirmation:
         if self._all(findings):
             return findings
         half = len(findings) // 2
-        return (*self._hold_at_once(findings[:half]), *self._hold_at_once(findings[half:]))
+        halves = (findings[:half], findings[half:])
+        return tuple(each for part in halves if self._reads_again(part[0]) for each in self._hold_at_once(part))
 
     def _all(self, findings: Sequence[Finding]) -> bool:
         edits = edits_of(findings)
         try:
-            taken = self._care.of(edits)
+            taken = self._care.of(edits, [finding.place for finding in findings])
             if taken.comments or taken.speaking or taken.read or taken.unsearched:
                 return False
             return self.all_hold(findings, texts_after(edits, self.workspace))
@@ -273,6 +289,31 @@ def _whole(findings: Sequence[Finding]) -> Finding:
     return replace(
         findings[0], fix=replace(fixes[0], edits=edits_of(findings), changes=claims, applicability=applicability)
     )
+
+
+def _rounds(findings: Sequence[Finding]) -> Sequence[Sequence[Finding]]:
+    """Findings in as few parts as it takes for no two edits of a part to overlap, where each has a single one: names
+    are taken out of a comment each with the comma beside it."""
+    if any(finding.fix is None or len(finding.fix.edits) != 1 for finding in findings):
+        return [findings]
+    rounds: list[list[Finding]] = []
+    ends: list[int] = []
+    for finding in sorted(findings, key=_edited):
+        start, end = _edited(finding)
+        at = next((index for index, behind in enumerate(ends) if behind <= start), len(ends))
+        if at == len(ends):
+            rounds.append([])
+            ends.append(0)
+        rounds[at].append(finding)
+        ends[at] = end
+    return rounds
+
+
+def _edited(finding: Finding) -> tuple[int, int]:
+    """From where to where the one edit of a finding's fix reaches."""
+    assert finding.fix is not None
+    span = finding.fix.edits[0].in_file.span
+    return span.start, span.end
 
 
 def edits_of(findings: Iterable[Finding]) -> tuple[FileEdit, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from lintfit.documents.numerals import natural
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.errors import LintfitError
 from lintfit.frozen import frozen
-from lintfit.options.model import Glob, Margin, selected
+from lintfit.options.model import MOST_GLOBS, Glob, Margin, selected
 from lintfit.severity import FailOn, Severity
 from lintfit.suggest import did_you_mean
 from lintfit.versions import release
@@ -110,9 +110,10 @@ def _rules(value: object) -> tuple[str, ...]:
         selectors = texts(value)
     except ValueError:
         raise ValueError("a list of rule names or codes") from None
-    for selector in selectors:
+    different = tuple(dict.fromkeys(selectors))
+    for selector in different:
         _known_rule(selector)
-    return selectors
+    return different
 
 
 def _known_rule(selector: str) -> None:
@@ -176,7 +177,15 @@ def _model(value: object, root: Path) -> str:
 def _per_file(value: object, root: Path) -> tuple[tuple[Glob, tuple[str, ...]], ...]:
     if not isinstance(value, Mapping):
         raise ValueError('a table such as {"tests/*" = ["rule-name"]}')
-    return tuple((Glob(pattern, root), _rules(rules)) for pattern, rules in value.items())
+    return tuple(zip(_globs([*value], root), map(_rules, value.values()), strict=True))
+
+
+def _globs(patterns: Sequence[str], root: Path) -> tuple[Glob, ...]:
+    if len(patterns) > MOST_GLOBS:
+        raise ValueError(
+            f"at most {MOST_GLOBS} patterns, not {len(patterns)}: a folder's takes in all that lies below it"
+        )
+    return tuple(Glob(pattern, root) for pattern in patterns)
 
 
 KEYS: Mapping[str, Key] = {
@@ -195,7 +204,7 @@ KEYS: Mapping[str, Key] = {
     "select": Key("select", lambda value, _: _rules(value)),
     "ignore": Key("ignore", lambda value, _: _rules(value)),
     "per-file-ignores": Key("per_file_ignores", _per_file),
-    "exclude": Key("exclude", lambda value, root: tuple(Glob(item, root) for item in texts(value))),
+    "exclude": Key("exclude", lambda value, root: _globs(texts(value), root)),
     "fail-on": Key("fail_on", lambda value, _: _fail_on(value)),
     "severity": Key("severities", lambda value, _: _severities(value)),
     "baseline": Key("baseline", lambda value, root: root / _text(value)),

@@ -13,8 +13,8 @@ from lintfit.report.bars import VERDICT_WORDS, gib
 from lintfit.report.runs import read_by, step_time, what_runs
 from lintfit.report.summary import counts_lines, not_judged_lines
 
-_SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w))")
-"""What Markdown takes for markup; an underscore within a word is none."""
+_SPECIAL = re.compile(r"([\\`*\[\]<>|#]|(?<!\w)_|_(?!\w)|&(?=[#\w]))")
+"""What Markdown takes for markup, entities (``&commat;`` is an ``@``) too; an underscore within a word is none."""
 _REACHES = re.compile(r"@(?=\w)|\\#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww\.", re.IGNORECASE)
 """What GitHub makes a mention, a link or a reference of, whatever is escaped."""
 _TICKS = re.compile(r"`+")

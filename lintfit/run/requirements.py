@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -116,7 +116,8 @@ _SPOKEN = lazy_pattern(
 )
 """What such a point says: ``trl=0.11.0``, ``transformers: 4.35.2``, ``PyTorch 2.1.0``."""
 _CONDA_PIN = lazy_pattern(
-    rf"""^\s*-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""", re.ASCII | re.MULTILINE
+    rf"""^[^\S\n]*+-\s*["']?(?:[\w./-]+::)?(?P<name>{_NAMES}|pytorch)=v?(?P<version>\d+(?:\.\d+)*)""",
+    re.ASCII | re.MULTILINE,
 )
 """Conda's ``- transformers=4.48.0=build``; its ``pytorch`` is torch."""
 _POETRY = lazy_pattern(
@@ -133,7 +134,10 @@ _BESIDE_TRAINING = lazy_pattern(
 )
 """Extras and groups that nobody installs to train: what tests and benchmarks ask for holds for them alone."""
 _PIPENV = lazy_pattern(rf'"(?P<name>{_NAMES})": \{{[^{{}}]*"version": "==(?P<version>[^"]+)"')
-_REPOSITORY = lazy_pattern(rf"git\+\S*?/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
+_ADDRESS = r"git\+(?:(?!git\+)\S)*?"
+"""The beginning of a repository's address, up to where the next one begins: a word may have thousands of them, each of
+which would else be read to the word's end."""
+_REPOSITORY = lazy_pattern(rf"{_ADDRESS}/(?P<name>{_NAMES})(?:\.git)?@v?(?P<at>[\w.]+)", re.ASCII | re.IGNORECASE)
 _LOCKED = lazy_pattern(rf'name = "(?P<name>{_NAMES})"\s+version = "(?P<version>[^"]+)"')
 _CONDA_LOCKED = lazy_pattern(
     rf"""^- name: (?P<name>{_NAMES})\n  version: ["']?(?P<version>[\w.+!-]+)""", re.ASCII | re.MULTILINE
@@ -361,11 +365,14 @@ def _stated(path: Path) -> Iterator[tuple[str, str]]:
     """What a file of requirements asks, of each library the strictest form first."""
     text = _without_comments(_text(path))
     if path.suffix in (".sh", ".md") or path.name.startswith("Dockerfile"):
-        yield from _once(pin for command in _INSTALLS.finditer(text) for pin in _pins(command.group()))
+        required = (match for command in _INSTALLS.finditer(text) for match in _REQUIREMENT.finditer(command.group()))
+        yield from _once(asked for match in islice(required, _MOST_ASKED) for asked in _asked(match))
         yield from _once(_checked_out(text))
-        yield from _once(fork for command in _INSTALLS.finditer(text) for fork in _forks(command.group(), text))
+        upstream = _cloned_upstream(text)
+        yield from _once(fork for command in _INSTALLS.finditer(text) for fork in _forks(command.group(), upstream))
         if path.suffix == ".md":
-            yield from _once(pin for line in _POINT.finditer(text) for pin in _said_by(line["said"].replace("`", "")))
+            points = (line["said"].replace("`", "") for line in _POINT.finditer(text))
+            yield from _once(islice((pin for point in points for pin in _said_by(point)), _MOST_ASKED))
         return
     if path.suffix in (".yml", ".yaml"):
         for match in _CONDA_PIN.finditer(text):
@@ -384,7 +391,7 @@ def _asked_in(text: str) -> Iterator[tuple[str, str]]:
     for match in _REPOSITORY.finditer(text):
         tagged = re.fullmatch(r"\d+(\.\d+)+", match["at"]) is not None
         yield match["name"].lower() + ("" if tagged else COMMIT), match["at"]
-    yield from _forks(text, text)
+    yield from _forks(text, _cloned_upstream(text))
 
 
 _OWNERS: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -400,7 +407,7 @@ _OWNERS: Mapping[str, tuple[str, frozenset[str]]] = {
 """Libraries by the names of their repositories, and whose those are."""
 _REPOSITORIES = "|".join(_OWNERS)
 _OF_A_REPOSITORY = lazy_pattern(
-    rf"git\+\S*?[/:](?P<owner>[\w.-]+)/(?P<name>{_REPOSITORIES})(?:\.git)?(?![\w.-])", re.ASCII | re.IGNORECASE
+    rf"{_ADDRESS}[/:](?P<owner>[\w.-]+)/(?P<name>{_REPOSITORIES})(?:\.git)?(?![\w.-])", re.ASCII | re.IGNORECASE
 )
 _OF_A_FOLDER = lazy_pattern(
     rf"""(?:(?<!\S)(?:-e|--editable)[ \t=]+["']?|(?<!\S)["']?(?=\.{{1,2}}/))(?:[\w.-]+/){{0,9}}"""
@@ -411,14 +418,18 @@ _OF_A_FOLDER = lazy_pattern(
 _CLONED_FROM = lazy_pattern(rf"[/:](?P<owner>[\w.-]+)/(?P<name>{_REPOSITORIES})(?:\.git)?(?![\w.-])", re.IGNORECASE)
 
 
-def _forks(asked: str, text: str) -> Iterator[tuple[str, str]]:
+def _cloned_upstream(text: str) -> frozenset[str]:
+    """The repositories that a text clones from the library's own owner."""
+    cloned = (each for clone in _CLONE.finditer(text) for each in _CLONED_FROM.finditer(clone.group()))
+    return frozenset(each["name"].lower() for each in cloned if _is_the_librarys(each))
+
+
+def _forks(asked: str, upstream: Collection[str]) -> Iterator[tuple[str, str]]:
     """The libraries that are taken from a repository of another owner than their own, or from a folder, unless the same
-    text clones that from their own: what such a copy takes and refuses nobody knows."""
+    text clones that from their own (``upstream``): what such a copy takes and refuses nobody knows."""
     for match in _OF_A_REPOSITORY.finditer(asked):
         if not _is_the_librarys(match):
             yield _OWNERS[match["name"].lower()][0] + FORK, "fork"
-    cloned = (each for clone in _CLONE.finditer(text) for each in _CLONED_FROM.finditer(clone.group()))
-    upstream = {each["name"].lower() for each in cloned if _is_the_librarys(each)}
     for match in _OF_A_FOLDER.finditer(asked):
         if match["name"].lower() not in upstream:
             yield _OWNERS[match["name"].lower()][0] + FORK, "fork"
@@ -426,10 +437,6 @@ def _forks(asked: str, text: str) -> Iterator[tuple[str, str]]:
 
 def _is_the_librarys(match: re.Match[str]) -> bool:
     return match["owner"].lower() in _OWNERS[match["name"].lower()][1]
-
-
-def _pins(text: str) -> Iterator[tuple[str, str]]:
-    return (asked for match in _REQUIREMENT.finditer(text) for asked in _asked(match))
 
 
 def _said_by(point: str) -> Iterator[tuple[str, str]]:

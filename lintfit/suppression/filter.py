@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lintfit.checks.helpers.context import UnusedContext
 from lintfit.checks.helpers.registry import module_of, run_unused_checks
-from lintfit.documents.directives import directives
-from lintfit.documents.model import Document
+from lintfit.documents.directives import Directive, directives
+from lintfit.documents.model import Document, Span
 from lintfit.findings.model import Finding
 from lintfit.findings.results import RunResult
 from lintfit.frozen import frozen, replace
@@ -54,26 +54,36 @@ def sift(
 
 def _with_unused(silenced: Silenced, documents: Sequence[Document], runs: Sequence[RunResult]) -> Silenced:
     """With findings about the comments that silence nothing, which comments may silence in turn."""
-    unused = [f for context in _unused(silenced, documents, runs) for f in run_unused_checks(context)]
+    unused = [found for document in documents for found in run_unused_checks(_unused(silenced, document, runs))]
     if not unused:
         return silenced
     more = silence(unused, documents)
     return replace(silenced, left=(*silenced.left, *more.left), ignored=(*silenced.ignored, *more.ignored))
 
 
-def _unused(silenced: Silenced, documents: Iterable[Document], runs: Sequence[RunResult]) -> Iterator[UnusedContext]:
-    for document in documents:
-        for directive in directives(document):
-            for name, span in directive.names or () if directive.silences else ():
-                rule = rule_names().get(name.casefold())
-                if rule is None or silenced.uses(directive, rule):
-                    continue
-                module = module_of(rule)
-                if hasattr(module, "check_unused"):
-                    continue
-                for_runs = hasattr(module, "check_run")
-                judged = not for_runs or _judged(document, runs)
-                yield UnusedContext(directive, name, span, rule, for_runs, judged)
+def _unused(silenced: Silenced, document: Document, runs: Sequence[RunResult]) -> Iterator[UnusedContext]:
+    known: bool | None = None
+    """Whether the runs of the document tell, once that was asked."""
+    for directive in directives(document):
+        for rule, ((name, span), *again) in _by_rule(directive).items():
+            module = module_of(rule)
+            if silenced.uses(directive, rule) or hasattr(module, "check_unused"):
+                continue
+            for_runs = hasattr(module, "check_run")
+            if for_runs and known is None:
+                known = _judged(document, runs)
+            judged = not for_runs or bool(known)
+            yield UnusedContext(directive, name, span, tuple(where for _, where in again), rule, for_runs, judged)
+
+
+def _by_rule(directive: Directive) -> dict[str, list[tuple[str, Span]]]:
+    """The rules that a comment silences, each with where it names it."""
+    named: dict[str, list[tuple[str, Span]]] = {}
+    for name, span in directive.names or () if directive.silences else ():
+        rule = rule_names().get(name.casefold())
+        if rule is not None:
+            named.setdefault(rule, []).append((name, span))
+    return named
 
 
 def _judged(document: Document, runs: Iterable[RunResult]) -> bool:

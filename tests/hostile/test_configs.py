@@ -44,6 +44,9 @@ JSON = {
     "utf_32": '{"zero_optimization": {"stage": 2}}'.encode("utf-32"),
     "a_mark": b"\xef\xbb\xbf" * 1000 + b'{"zero_optimization": {"stage": 2}}',
     "lists_everywhere": json.dumps({"zero_optimization": [{}] * 5000, "optimizer": [[[]]], "fp16": [1] * 5000}),
+    "notes_of_one_word": json.dumps(
+        {"note": "a" * 100_000, "_" * 100_000: 1, "zero_optimization": {"note": "b" * 100_000}}
+    ),
     "control_characters": '{"zero_optimization": {"stage": "\\u001b[2J\\u2028::error::a\\n::error::b"}, "\\n::error::c": 1}',
 }
 
@@ -129,6 +132,9 @@ TOML = {
     "no_numbers": "gpus = nan\nseq-len = inf\nnodes = -inf\nmargin = 1e999\n",
     "open_texts": 'gpu = "' + '\\"' * 100_000 + "\n" + "'''" * 50_000,
     "globs": "exclude = [" + ", ".join(f'"{"*a" * 30}{i}*b"' for i in range(200)) + "]\n",
+    "globs_without_end": "exclude = [" + ", ".join(f'"a*b*{i}*/**/x*y*z"' for i in range(20_000)) + "]\n",
+    "as_many_globs_as_may_be": "exclude = [" + ", ".join(f'"*a*b*{i}*/**/x*z"' for i in range(1000)) + "]\n",
+    "the_same_rule": "ignore = [" + '"deprecated-key", ' * 40_000 + "]\n",
     "stars": 'exclude = ["' + "**/" * 2000 + 'a", "' + "*" * 20_000 + '", "[' + "[" * 5000 + '"]\n',
     "classes": 'exclude = ["[' + "a-z" * 20_000 + ']", "[!' + "\\\\" * 5000 + ']", "{' + "a,b" * 5000 + '}"]\n',
     "runs": "".join(f'[[run]]\nfiles = ["{"*" * 30}a{i}"]\ngpus = {i}\n' for i in range(300)),
@@ -153,6 +159,50 @@ def test_configs_of_lintfit_without_end(name: str, file: str, tmp_path: Path) ->
         {file: text, "run.sh": RUN, "train.py": SCRIPT, "ds.json": "{}", f"{long}.py": SCRIPT, "requirements.txt": ""},
     )
     survives(tree, "check", ".", "--gpu", "3090")
+
+
+@pytest.mark.parametrize("table", ["exclude", "per-file-ignores"])
+def test_more_patterns_than_are_compared_are_refused_in_one_line(table: str, tmp_path: Path) -> None:
+    patterns = [f"a*b*{i}*/**/x*y*z" for i in range(15_000)]
+    text = f"exclude = {json.dumps(patterns)}\n"
+    if table == "per-file-ignores":
+        text = "[per-file-ignores]\n" + "".join(f'"{each}" = ["deprecated-key"]\n' for each in patterns)
+    keys = ", ".join(f'"k{i}": 1' for i in range(2000))
+    write(tmp_path, {"lintfit.toml": text, "train.py": SCRIPT, **{f"ds{i}.json": f"{{{keys}}}" for i in range(5)}})
+    outcome = survives(tmp_path)
+    (line,) = outcome.err.splitlines()
+    assert outcome.status == 2 and table in line and "at most 1000 patterns, not 15000" in line
+
+
+def test_patterns_for_many_findings(tmp_path: Path) -> None:
+    ignores = "".join(f'"*d*{i}*" = ["deprecated-key", "unknown-nested-key"]\n' for i in range(1000))
+    keys = ", ".join(f'"k{i}": 1' for i in range(2000))
+    write(
+        tmp_path,
+        {"lintfit.toml": f"[per-file-ignores]\n{ignores}", "ds_config.json": f'{{"train_batch_size": 8, {keys}}}'},
+    )
+    survives(tmp_path)
+
+
+def _ignores(names: str) -> str:
+    lines = "".join(f'"k{i}": 1 # lintfit: ignore[{names}]\n' for i in range(990))
+    return '{\n"zero_optimization": {"stage": 2}\n"train_batch_size": 8\n' + lines + "}"
+
+
+IGNORES: dict[str, str | bytes] = {
+    "the_same_name": _ignores("deprecated-key," * 4),
+    "two_names": _ignores("deprecated-key,duplicate-key"),
+    "names_in_turn": _ignores("deprecated-key,duplicate-key," * 20),
+    "unknown_names": _ignores(",".join(f"no-such-rule{i}" for i in range(150))),
+    "unknown_words": _ignores("deprecated-kee").replace("ignore[", "ignroe["),
+}
+
+
+@pytest.mark.parametrize("name", IGNORES)
+@pytest.mark.parametrize("flags", [[], ["--fix"], ["--add-ignores=a"]], ids=["check", "fix", "add"])
+def test_comments_without_end(name: str, flags: list[str], tmp_path: Path) -> None:
+    write(tmp_path, {"ds_config.hjson": IGNORES[name], "train.py": SCRIPT})
+    survives(tmp_path, "check", ".", "--isolated", *flags)
 
 
 MORE: dict[str, dict[str, str | bytes]] = {

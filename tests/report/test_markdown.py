@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,14 @@ def test_what_a_file_says_is_no_markup(words: str) -> None:
     assert "|" not in text(words).replace("\\|", "")
     assert "<b>" not in text(words)
     assert code(words).startswith("`")
+
+
+@pytest.mark.parametrize(
+    "words", ["&commat;octocat", "&num;1", "&#64;all", "http&colon;//a.b", "&lt;img&gt;", "&amp;num;1"]
+)
+def test_an_entity_is_shown_as_it_is_written(words: str) -> None:
+    assert re.search(r"(?<!\\)&[#\w]", text(words).replace("&#8203;", "")) is None
+    assert text("a && b & c") == "a && b & c"
 
 
 def test_an_underscore_in_a_word_stays() -> None:

@@ -167,6 +167,21 @@ def test_what_has_silenced_something_is_known() -> None:
     assert not parts.uses(directive, "duplicate-key")
 
 
+def test_many_comments_and_findings_are_told_apart_as_one_by_one() -> None:
+    lines = [f"model.float({i})" + ("  # lintfit: ignore[LF101]" if i % 3 else "") for i in range(40)]
+    lines[9] = "# lintfit: ignore[LF101]\n# lintfit: ignore[LF101]\n" + lines[9]
+    document = read(Kind.PYTHON, "\n".join(lines) + "\n")
+    found = [finding(place(document, f"model.float({i})"), place(document, f"float({39 - i})")) for i in range(40)]
+    parts = silence(found, [document])
+    reaches = [[each for each in directives(document) if _reaches(each, one)] for one in found]
+    assert parts.ignored == tuple(one for one, by in zip(found, reaches, strict=True) if by)
+    assert {each.span for by in reaches for each in by} == {span for _, span, _ in parts.used}
+
+
+def _reaches(directive: Directive, one: Finding) -> bool:
+    return any(directive.reaches(each.span) for each in (one.place, *(related.place for related in one.related)))
+
+
 def only(document: Document) -> Directive:
     (directive,) = directives(document)
     return directive
@@ -194,6 +209,16 @@ def test_taking_a_rule_out(kind: Kind, text: str, index: int, after: str) -> Non
     directive = only(document)
     assert directive.names is not None
     assert apply(text, [without(directive, directive.names[index][1])]) == after
+
+
+@pytest.mark.parametrize(
+    ("names", "after"),
+    [("a, b, a", "x()  # lintfit: ignore[b]\n"), ("b, a,a , c", "x()  # lintfit: ignore[b, c]\n"), ("a, a", "x()\n")],
+)
+def test_taking_out_a_rule_that_is_named_again(names: str, after: str) -> None:
+    directive = only(read(Kind.PYTHON, f"x()  # lintfit: ignore[{names}]\n"))
+    spans = [span for name, span in directive.names or () if name == "a"]
+    assert apply(directive.document.text, [without(directive, *spans)]) == after
 
 
 def test_json_comments_load_no_parser_of_another_language(tmp_path: Path) -> None:

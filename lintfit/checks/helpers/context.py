@@ -200,14 +200,15 @@ class RunContext:
 class UnusedContext:
     """A comment and a rule in it that silences nothing, as ``check_unused(context)`` gets them.
 
-    ``name`` is the rule as the comment writes it, at ``span``; ``rule`` its name. ``for_runs`` says that the rule looks
-    at runs, ``judged`` that there was all that it needs to report something: a launch or a script, and a memory that
-    is known.
+    ``name`` is the rule as the comment writes it, at ``span`` and, where it says it several times, at ``again``;
+    ``rule`` its name. ``for_runs`` says that the rule looks at runs, ``judged`` that there was all that it needs to
+    report something: a launch or a script, and a memory that is known.
     """
 
     directive: Directive
     name: str
     span: Span
+    again: tuple[Span, ...]
     rule: str
     for_runs: bool
     judged: bool

@@ -131,10 +131,11 @@ def _is_off(block: Node) -> bool:
 _AROUND = "?!:_-#/*. "
 """What stands around the name of a key in one that is a comment on it."""
 _SAYS = lazy_pattern(
-    r"^(?:comments?|notes?|desc(?:ription)?|doc|help|info)[\W_]+|[\W_]+(?:notes?|desc(?:ription)?|doc|help|info)$"
+    r"^(?:comments?|notes?|desc(?:ription)?|doc|help|info)[\W_]+|(?<![\W_])[\W_]+(?:notes?|desc(?:ription)?|doc|help|info)$"
 )
-_SENTENCE = lazy_pattern(r"(?:\S+\s+){3}\S|[\u3040-\u9fff\uac00-\ud7a3]{4}")
-"""Four words, or as many signs of a script that has no spaces."""
+_SENTENCE = 4
+"""Words of what is a sentence, or signs of a script that has no spaces."""
+_SIGNS = lazy_pattern(rf"[\u3040-\u9fff\uac00-\ud7a3]{{{_SENTENCE}}}")
 
 
 def is_comment(root: Node, unknown: UnknownKey) -> bool:
@@ -146,7 +147,12 @@ def is_comment(root: Node, unknown: UnknownKey) -> bool:
     if section is not None and name != key and section.entry(name) is not None:
         return True
     said = unknown.entry.value.value
-    return is_foreign(unknown) and isinstance(said, str) and _SENTENCE.search(said) is not None
+    return is_foreign(unknown) and isinstance(said, str) and _is_sentence(said)
+
+
+def _is_sentence(said: str) -> bool:
+    """Words are counted by splitting, in one pass: a value may be a single word of any length."""
+    return len(said.split(None, _SENTENCE - 1)) == _SENTENCE or _SIGNS.search(said) is not None
 
 
 _PRINTS = lazy_pattern(

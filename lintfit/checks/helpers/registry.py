@@ -13,6 +13,8 @@ error.
 ``OF_LAUNCHES = True`` says of a rule that what it reports is information where no launch leads to the run, and
 ``OF_HANDED_ON = True`` where a config is handed to nothing by any launch, recipe or script.
 
+``MOST_OF_A_FILE`` says how many findings on one document are reported, of a rule of which fewer than usual tell all.
+
 ``DECIDED_BY`` names the settings that make what a rule reports of a run true. Where a script on its own has one of them
 from its parser's default, nobody may ever train with it: what is reported is information.
 """
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from importlib import import_module
+from itertools import tee
 from types import ModuleType
 
 from lintfit.boundary import Apart, to_the_end
@@ -76,7 +79,7 @@ def run_file_checks(
         check = getattr(module, "check_file", None)
         if check is not None:
             with apart(context.document.path.as_posix()):
-                for report in _first(check(context)):
+                for report in _first(check(context), _most(module)):
                     if takes_effect(context, report.place):
                         unused = getattr(module, "OF_HANDED_ON", False) and not is_handed_on(context)
                         yield _finding(rule, _as_known(rule, report, _UNUSED) if unused else report, None)
@@ -88,9 +91,14 @@ _LONGEST = 1000
 """Characters of a message: a file may have keys and words of any length."""
 
 
-def _first(reports: Iterable[Report]) -> Iterator[Report]:
+def _most(module: ModuleType) -> int:
+    most: int = getattr(module, "MOST_OF_A_FILE", MOST_REPORTS)
+    return most
+
+
+def _first(reports: Iterable[Report], most: int) -> Iterator[Report]:
     for index, report in enumerate(reports):
-        if index == MOST_REPORTS:
+        if index == most:
             yield replace(report, message=f"{report.message} (and more of its kind that are not listed)", fix=None)
             return
         yield report
@@ -239,13 +247,12 @@ def _as_known(rule: Rule, report: Report, why: str) -> Report:
     return replace(report, severity=Severity.INFO, message=f"{report.message} ({why})")
 
 
-def run_unused_checks(context: UnusedContext, enabled: Enabled | None = None) -> Iterator[Finding]:
-    """What the rules say of a comment that silences nothing."""
-    for rule, module in rules_for((), enabled):
-        check = getattr(module, "check_unused", None)
-        if check is not None:
-            for report in check(context):
-                yield _finding(rule, report, None)
+def run_unused_checks(contexts: Iterable[UnusedContext], enabled: Enabled | None = None) -> Iterator[Finding]:
+    """What the rules say of the comments of one document that silence nothing."""
+    asked = [(rule, module) for rule, module in rules_for((), enabled) if hasattr(module, "check_unused")]
+    for (rule, module), own in zip(asked, tee(contexts, len(asked)), strict=True):
+        for report in _first((report for context in own for report in module.check_unused(context)), _most(module)):
+            yield _finding(rule, report, None)
 
 
 def _finding(rule: Rule, report: Report, run: str | None) -> Finding:
