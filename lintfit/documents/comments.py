@@ -13,6 +13,7 @@ from typing import Any
 from lintfit.documents.lines import line_end
 from lintfit.documents.model import DataDocument, Document, Kind, Span
 from lintfit.documents.patterns import lazy_pattern
+from lintfit.memo import Memo
 
 SIGN = lazy_pattern(r"#|//|/\*")
 """What begins a comment; JSON knows all three, every other kind the first only."""
@@ -27,11 +28,15 @@ def comments(document: Document) -> tuple[Span, ...]:
     those up to where that is so (Python), or whatever looks like one.
     """
     sign = "#" if document.kind is not Kind.JSON else ""
-    if sign not in document.text:
-        return ()
-    if document.kind is Kind.PYTHON:
-        return tuple(_python(document))
-    return tuple(_outside(document, sorted(_values(document))))
+    return _FOUND.get(document, None, lambda: tuple(_found(document))) if sign in document.text else ()
+
+
+_FOUND: Memo[tuple[Span, ...]] = Memo(most=16)
+"""They are asked for at each of the edits of a fix, of which there may be thousands."""
+
+
+def _found(document: Document) -> Iterator[Span]:
+    return _python(document) if document.kind is Kind.PYTHON else _outside(document, sorted(_values(document)))
 
 
 def lost_comments(before: Document, after: Document) -> tuple[Span, ...]:

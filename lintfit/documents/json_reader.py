@@ -15,12 +15,15 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from lintfit.documents.json_strictness import Strictness
+from lintfit.documents.lines import line_start
 from lintfit.documents.limits import (
     MAX_BYTES,
+    MAX_COMMENTS,
     MAX_DEPTH,
     MAX_VALUES,
     MOST_DIGITS,
     TOO_MANY,
+    TOO_MANY_COMMENTS,
     not_utf8,
     too_large,
     too_many_digits,
@@ -108,6 +111,8 @@ class _Reader:
         self.problems: list[Problem] = []
         self.open: list[int] = []
         self.steps = Steps(MAX_VALUES, "values")
+        self.line = 0, 0
+        """A place, and where its line begins."""
         self.key_name = ""
         """The key whose value is read, for what is wrong with that."""
         self.greedy: Span | None = None
@@ -334,10 +339,10 @@ class _Reader:
         close = text.find("'''", start + 3)
         if close < 0:
             self.stop("this string is never closed: the ''' is missing", start, start + 3)
-        indent = re.compile(rf"[ \t]{{0,{self.indentation(start)}}}")
+        indent = self.indentation(start)
         body = re.sub(r"\r\n?", "\n", text[start + 3 : close])
         lines = body.lstrip(" \t").split("\n")
-        lines[1:] = [indent.sub("", line, count=1) for line in lines[1:]]
+        lines[1:] = [_indented_less(line, indent) for line in lines[1:]]
         if len(lines) > 1 and not lines[0]:
             del lines[0]
         value = "\n".join(lines).removesuffix("\n")
@@ -346,14 +351,22 @@ class _Reader:
 
     def indentation(self, start: int) -> int:
         """How many blanks hjson takes off the lines of a ``'''`` string that opens at ``start``."""
-        line_break = max(self.text.rfind("\n", 0, start), self.text.rfind("\r", 0, start))
-        if line_break >= 0:
-            return start - line_break - 1
+        begin = self.line_start(start)
+        if begin:
+            return start - begin
         # On the first line hjson's search for a line break goes on backwards from the end of the text.
-        last = max(self.text.rfind("\n"), self.text.rfind("\r"))
+        last = line_start(self.text, len(self.text)) - 1
         if last < 0:
             self.stop("hjson fails (IndexError) at a ''' string in a text of one line", start, start + 3)
         return start - 1 + len(self.text) - last
+
+    def line_start(self, offset: int) -> int:
+        """Where a line begins; on a long one only what lies behind the last such place is searched."""
+        known, begin = self.line
+        low = known if known <= offset else 0
+        found = max(self.text.rfind("\n", low, offset), self.text.rfind("\r", low, offset))
+        self.line = offset, found + 1 if found >= 0 or not low else begin
+        return self.line[1]
 
     def skip(self, offset: int, consumed: int = 0) -> int:
         """The offset of the next character that is neither white space nor comment."""
@@ -370,6 +383,8 @@ class _Reader:
                     self.stop("this comment is never closed: the */ is missing", offset, offset + 2)
             else:
                 return offset
+            if len(self.strictness.comments) >= MAX_COMMENTS:
+                self.stop(TOO_MANY_COMMENTS, offset, end)
             self.strictness.comment(Span(offset, end))
             offset = end
 
@@ -408,6 +423,11 @@ class _Reader:
             detail = f"a bare word reaches to the end of its line, so this is one string: {word}; put it in quotes"
             span, places = self.greedy, ()
         raise _Stop(Problem("syntax-error", detail, span, related=places))
+
+
+def _indented_less(line: str, most: int) -> str:
+    """A line without its first blanks, so many of them at most."""
+    return line[min(most, len(line) - len(line.lstrip(" \t"))) :]
 
 
 def _shorten(text: str, width: int = 40) -> str:

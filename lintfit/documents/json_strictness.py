@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 from lintfit.documents.edits import apply
-from lintfit.documents.lines import line_start
 from lintfit.documents.model import Edit, Node, Problem, Span
 
 _DETAILS = {
@@ -115,13 +114,12 @@ def _without_comments(text: str, comments: list[Span]) -> list[Edit]:
     edits: list[Edit] = []
     floor = 0
     for span in comments:
-        above = line_start(text, span.start)
-        before = text[above : span.start]
-        start = span.start - len(before) + len(before.rstrip(" \t"))
-        end = span.end
-        if not before.strip(" \t"):
+        start, end = span.start, span.end
+        while start and text[start - 1] in " \t":
+            start -= 1
+        if not start or text[start - 1] in "\r\n":
             line_end = _LINE_END.match(text, span.end)
-            start, end = (above, line_end.end()) if line_end else (span.start, span.end)
+            start, end = (start, line_end.end()) if line_end else (span.start, span.end)
         start = max(start, floor)
         edits.append(Edit(Span(start, end), ""))
         floor = end

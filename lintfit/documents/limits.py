@@ -52,6 +52,12 @@ TOO_MANY_PARTS = f"has more than {MAX_PARTS} lists, mappings and keys: no notebo
 TOO_MANY = f"more than {MAX_VALUES} values: not a config"
 """The line that says that a config has more values than are read."""
 
+MAX_COMMENTS = 5_000
+"""Comments of a JSON config, each with an edit that takes it out whenever the text is read: real ones have some ten."""
+
+TOO_MANY_COMMENTS = f"more than {MAX_COMMENTS} comments: not a config"
+"""The line that says that a config has more comments than are read."""
+
 
 def json_parts(text: str | bytes) -> int:
     """How many lists, mappings and keys a JSON text has at the most."""

@@ -10,10 +10,19 @@ _BREAK = lazy_pattern(r"\r\n|\r|\n")
 _BLANKS = lazy_pattern(r"[ \t]*")
 _REST = lazy_pattern(r"[ \t]*(?:(?:#|//)[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/[ \t]*)?(?=[\r\n]|\Z)")
 
+_REACH = 128
+"""Characters in which most lines begin; where one does not, as many times more are looked at."""
+
 
 def line_start(text: str, offset: int) -> int:
     """Where the line that ``offset`` stands on begins."""
-    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+    reach = _REACH
+    while True:  # of the kind of break that a file does not have, the whole text would be searched for every line
+        low = max(0, offset - reach)
+        found = max(text.rfind("\n", low, offset), text.rfind("\r", low, offset))
+        if found >= 0 or not low:
+            return found + 1
+        reach *= _REACH
 
 
 def line_end(text: str, offset: int, breaks: bool = True) -> int:

@@ -213,12 +213,18 @@ def _spoken_against(edits: Iterable[FileEdit]) -> str:
     return ""
 
 
+_LONGEST_NAME = 500
+"""Characters in front of a switch in which its name is looked for."""
+
+
 def _against(document: Document, edit: Edit) -> str:
     """Where a comment says why a switch is not as an edit makes it: behind it, or right above it and by its name."""
     switch = _SWITCH.fullmatch(document.slice(edit.span))
-    line = line_start(document.text, edit.span.start)
+    if switch is None:
+        return ""
+    line = max(line_start(document.text, edit.span.start), edit.span.start - _LONGEST_NAME)
     named = _SWITCHED.search(document.text[line : edit.span.start])
-    if switch is None or named is None:
+    if named is None:
         return ""
     for span in _around(document, edit.span):
         comment = document.slice(span)
@@ -359,13 +365,13 @@ def _deleted(before: Node, after: Node | None) -> Iterator[tuple[Node, str]]:
     """The keys that are taken out, not renamed, each with the mapping that held it."""
     if after is None or before.shape != "mapping":
         return
-    left = {entry.key for entry in after.entries}
+    left = {entry.key: entry.value for entry in after.entries}
     keys = {entry.key for entry in before.entries}
     if len(left) < len(keys):
-        yield from ((before, key) for key in sorted(keys - left))
+        yield from ((before, key) for key in sorted(keys - left.keys()))
     for entry in before.entries:
         if entry.key in left:
-            yield from _deleted(entry.value, after.get(entry.key))
+            yield from _deleted(entry.value, left[entry.key])
 
 
 def _beside(file: Document, mapping: Node, key: str) -> Iterator[int]:

@@ -31,6 +31,17 @@ JSON = {
     "unknown_keys_of_a_section": '{"zero_optimization": {' + ", ".join(f'"stage{i}": 1' for i in range(5000)) + "}}",
     "one_long_key": json.dumps({"a" * 500_000: 1, "zero_optimization": {"b" * 500_000: {}}}),
     "comments": "/*" + "*" * 500_000 + "*/{" + "// a\n" * 20_000 + '"zero_optimization": {"stage": 2}}',
+    "comments_that_make_no_end": '{"zero_optimization": {"stage": 2, "cpu_offload": true}\n' + "# a\n" * 400_000 + "}",
+    "comments_in_old_lines": '{\r"zero_optimization": {"stage": 2, "cpu_offload": true}\r' + "# a\r" * 4900 + "}",
+    "comments_in_one_line": '{"zero_optimization": {"stage": 2, "cpu_offload": true}, "a": ['
+    + ('"' + "x" * 390 + '" /**/,') * 4900
+    + "1]}",
+    "single_quotes_in_one_line": '{"zero_optimization": {"stage": 2, "cpu_offload": true}'
+    + "".join(f", 'k{i}': 'x'" for i in range(3000))
+    + "}",
+    "long_texts_in_one_line": '{\n"zero_optimization": {"stage": 2, "cpu_offload": true}, "a": ['
+    + ("'''" + "x" * 190 + "''' ,") * 9000
+    + "1]}",
     "an_open_comment": '{"zero_optimization": {"stage": 2}} /*' + "/*" * 200_000,
     "escapes": '{"zero_optimization": {"stage": 2, "' + "\\u0000\\ud800\\udfff\\n" * 5000 + '": 1}}',
     "surrogates": '{"zero_optimization": {"stage": "\\ud800"}, "optimizer": {"type": "\\udfff\\ud800"}}',
