@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from lintfit.documents.json_strictness import Strictness
-from lintfit.documents.lines import line_start
 from lintfit.documents.limits import (
     MAX_BYTES,
     MAX_COMMENTS,
@@ -28,6 +27,7 @@ from lintfit.documents.limits import (
     too_large,
     too_many_digits,
 )
+from lintfit.documents.lines import line_start
 from lintfit.documents.model import DataDocument, Entry, FileText, Kind, Node, Problem, Scalar, Span
 from lintfit.documents.steps import Steps
 
