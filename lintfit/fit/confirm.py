@@ -36,9 +36,9 @@ _RANKS = (Verdict.FITS, Verdict.TIGHT, Verdict.UNKNOWN, Verdict.DOES_NOT_FIT)
 
 _MANY = 20
 """Findings of one rule over one file from which on their fixes are confirmed together."""
-_MOST_AGAIN = 16 << 20
-"""Characters of files that are read again for so many fixes that do not hold at once, which takes some three seconds.
-No such file of a project takes a tenth of it; a file of a MiB may have two thousand such findings."""
+_MOST_AGAIN = 3 << 20
+"""Characters of files that are read again for so many fixes that do not hold at once, which takes some four seconds. A
+config of 60 KB may have a thousand such findings; none of a project has a tenth of them."""
 
 
 @frozen(eq=False)
