@@ -161,8 +161,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Path):
         return shown_path(value)
     if is_dataclass(value) and not isinstance(value, type):
-        # FSDP of torch's has the keys of the contract; only torch_xla's says that it is another.
-        return plain({name: each for name, each in asdict(value).items() if name != "by_xla" or each})
+        return plain(asdict(value))
     return str(value)
 
 

@@ -12,7 +12,6 @@ from lintfit.run.model import OF_THE_MACHINE
 from lintfit.run.precedence import Sources, default, derived, first
 from lintfit.settings import registry
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
-from lintfit.settings.values import Fsdp
 
 if TYPE_CHECKING:
     from lintfit.sources.accelerate import AccelerateSource
@@ -40,8 +39,6 @@ def engine(sources: Sources, settings: Mapping[str, Setting]) -> Setting:
     if sources.deepspeed is not None:
         return derived("engine", "deepspeed", f"{sources.deepspeed.document.path} configures DeepSpeed")
     sharded = sources.said("script", "fsdp")
-    if sharded is not None and isinstance(sharded.value, Fsdp) and sharded.value.by_xla:
-        return Setting("engine", UNKNOWN, sharded.provenance)
     if sharded is not None and sharded.value not in (None, False, "", UNKNOWN):
         return Setting("engine", "fsdp", sharded.provenance)
     launched_with = sources.named_yaml
@@ -242,6 +239,8 @@ def _wrapped(sources: Sources, settings: Mapping[str, Setting], found: Setting |
 
     In a Trainer PEFT's policy takes the place of any other under FSDP 1 (``update_fsdp_plugin_peft``).
     """
+    from lintfit.settings.values import Fsdp
+
     value, method = found.value if found is not None else Fsdp(), settings.get("method")
     if not isinstance(value, Fsdp) or _wraps(sources):
         return found

@@ -21,8 +21,6 @@ class Fsdp:
     """Whether each layer is a unit of its own; else the whole model is one (``NO_WRAP``, ``FSDP(model)`` alone)."""
     adapters_apart: bool = default("fsdp", "adapters_apart")
     """FSDP 1: whether adapters are units of their own, as PEFT's policy makes them, or lie in their layer's."""
-    by_xla: bool = False
-    """Whether it is torch_xla's, other code, which wraps, recomputes and keeps its weights in ways of its own."""
 
     @property
     def gathers(self) -> int:

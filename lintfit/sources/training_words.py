@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lintfit.documents.patterns import lazy_pattern
-from lintfit.settings.model import UNKNOWN
+from lintfit.settings.model import UNKNOWN, Special
 from lintfit.settings.values import Fsdp
 from lintfit.sources.accelerate import SHARDING_STRATEGIES
 from lintfit.versions import Versions, concrete, release
@@ -101,11 +101,13 @@ def kernel_of(word: Any) -> Any:
     return "flash_attention_2" if isinstance(word, str) and _FLASH.fullmatch(word) else word
 
 
-def trainer_fsdp(asked: Any, config: Mapping[Any, Any], versions: Mapping[str, str]) -> tuple[Fsdp, bool | None]:
+def trainer_fsdp(
+    asked: Any, config: Mapping[Any, Any], versions: Mapping[str, str]
+) -> tuple[Fsdp | Special, bool | None]:
     """FSDP as ``fsdp="full_shard offload"`` and the keys of ``fsdp_config`` ask the Trainer for it.
 
     The bool is whether the arguments make units of layers; None where they leave it to Accelerate's. FSDP 2 unasked
-    from :data:`FSDP_2` on.
+    from :data:`FSDP_2` on. Not known of torch_xla's (``xla: true``), other code with units and weights of its own.
     """
     words = asked.split() if isinstance(asked, str) else asked
     options = [str(word).rpartition(".")[2].lower() for word in words] if isinstance(words, list) else []
@@ -124,5 +126,6 @@ def trainer_fsdp(asked: Any, config: Mapping[Any, Any], versions: Mapping[str, s
     if unasked:
         policy = said.get("auto_wrap_policy")
         by_layer = not (isinstance(policy, str) and policy.upper() == "NO_WRAP")
-    by_xla = said.get("xla") is True  # the Trainer then wraps itself, and keeps Accelerate out of it
-    return Fsdp(2 if version == 2 else 1, strategy, offload, by_xla=by_xla), by_layer
+    if said.get("xla") is True:
+        return UNKNOWN, None
+    return Fsdp(2 if version == 2 else 1, strategy, offload), by_layer

@@ -205,7 +205,7 @@ def test_how_often_fabric_synchronizes() -> None:
         ("fsdp='shard_grad_op offload'", {"transformers": "4.48.0"}, Fsdp(1, "SHARD_GRAD_OP", True)),
         ("fsdp=['hybrid_shard'], fsdp_config={'fsdp_version': 1}", None, Fsdp(1, "HYBRID_SHARD")),
         ("fsdp=True, fsdp_config={'cpu_offload': True}", None, Fsdp(2, "FULL_SHARD", True)),
-        ("fsdp='full_shard', fsdp_config={'xla': True}", {"transformers": "4.37.0"}, Fsdp(1, by_xla=True)),
+        ("fsdp='full_shard', fsdp_config={'xla': True}", {"transformers": "4.37.0"}, UNKNOWN),
     ],
 )
 def test_the_trainers_fsdp(arguments: str, versions: dict[str, str] | None, expected: Fsdp) -> None:
