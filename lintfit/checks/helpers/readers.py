@@ -58,21 +58,11 @@ def _reader(run: Run) -> Reader | None:
     return "accelerate" if facts.accelerator is not None or run.accelerate is not None else None
 
 
-_SET = re.compile(r"\.deepspeed[ \t]*=[ \t]*\Z")
-_PASSED = re.compile(r"\bdeepspeed[ \t]*=")
-
-
 def set_too_late(run: Run) -> bool:
     """Whether a script writes the name of a DeepSpeed JSON into arguments that are made already: only
     ``TrainingArguments.__post_init__`` opens it (transformers 4.46 and 5.23)."""
-    made = run.script.facts.training_arguments if run.script is not None else None
-    stated = made.argument("deepspeed") if made is not None else None
-    if made is None or stated is None:
-        return False
-    place = stated.place
-    before_it = place.document.text[max(place.span.start - 200, 0) : place.span.start]
-    call = made.place.document.text[made.place.span.start : made.place.span.end]
-    return _SET.search(before_it) is not None and _PASSED.search(call) is None
+    made = run.script.reading.found.arguments if run.script is not None else None
+    return made is not None and "deepspeed" in made.at_first and made.at_first["deepspeed"] is None
 
 
 def _is_for_arguments(run: Run) -> bool:

@@ -43,6 +43,10 @@ _PROCESSOR = re.compile(r"(?:(?<!video_)processor|processing_class)$")
 _SIZE = re.compile(r"(?:(?<!video_)processor|processing_class)\.size$")
 
 
+_READ_AT_ONCE = frozenset({"bf16", "deepspeed", "fp16"})
+"""Fields of ``TrainingArguments`` that count as they are when it is made."""
+
+
 class Assignments(Invocations):
     """Binds values to whatever stands left of an ``=``."""
 
@@ -97,17 +101,18 @@ class Assignments(Invocations):
                     if isinstance(holder, Ref) and target.attr.value == "forward":
                         self._replaced(holder, value)
                     if isinstance(holder, Object) and not _comes_late(target, holder, value):
-                        self._keep_precision(target, holder)
+                        self._keep_first(target, holder)
                         self._put(holder, target.attr.value, value)
             case cst.Subscript():
                 self._store_item(target, value, scope)
 
-    def _keep_precision(self, target: cst.Attribute, holder: Object) -> None:
+    def _keep_first(self, target: cst.Attribute, holder: Object) -> None:
         """``args.fp16 = True`` behind ``TrainingArguments()``: ``__post_init__`` has told accelerate of the precision
-        by then (``ACCELERATE_MIXED_PRECISION``, and the blocks of a DeepSpeed config), which asks nobody again."""
+        by then (``ACCELERATE_MIXED_PRECISION``, and the blocks of a DeepSpeed config) and opened the DeepSpeed JSON,
+        and nobody asks again."""
         name = target.attr.value
         made = is_arguments(holder.library) and (holder.parsed or holder.call is not None)
-        if name in ("fp16", "bf16") and made and dotted(target.value) != "self" and self.walk.branch.taken is not False:
+        if name in _READ_AT_ONCE and made and dotted(target.value) != "self" and self.walk.branch.taken is not False:
             holder.at_first.setdefault(name, holder.attributes.get(name))
 
     def _put(self, holder: Object, name: str, value: Value) -> None:
