@@ -264,17 +264,20 @@ def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         here = waiting.pop()
         folders: list[str] = []
         names: list[str] = []
+        links: set[str] = set()
         try:
             with os.scandir(here) as entries:
                 for entry in entries:
                     (folders if _leads_to_folder(entry) else names).append(entry.name)
+                    if entry.is_symlink():
+                        links.add(entry.name)
         except OSError as error:
             seen.note("listed", error.filename, seen.failure(error))
             continue
         if seen.watching is not None:
             seen.note("listed", str(here), seen.names(folders, names))
         yield here, folders, names
-        waiting += (path for name in reversed(folders) if not (path := here / name).is_symlink())
+        waiting += (here / name for name in reversed(folders) if name not in links)
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -8,7 +8,7 @@ tried again: neither among the characters of a segment nor among the segments of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from lintfit.frozen import frozen
@@ -52,8 +52,7 @@ class Pattern:
         return len(parts) - len(last) >= at and _fits(last, parts, len(parts) - len(last))
 
 
-@lru_cache(maxsize=1_000)
-def names_of(patterns: tuple[Pattern, ...]) -> re.Pattern[str]:
+def names_of(patterns: Iterable[Pattern]) -> re.Pattern[str]:
     """What the last part of a path is where one of these patterns matches it, in one expression: most names of a tree
     are none of thousands of patterns."""
     last = dict.fromkeys(pattern.groups[-1][-1].pattern if pattern.groups[-1] else ".*" for pattern in patterns)

@@ -6,6 +6,7 @@ repository's ``.git/info/exclude``; not a user's own file of patterns, which is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
@@ -34,19 +35,29 @@ class Line:
 
 
 @frozen(eq=False)
+class Lines:
+    """The lines of a file of patterns, with the folder that it is of. ``names``: what an entry may be called that one
+    of them speaks of; most entries of a tree are none of them."""
+
+    base: Path
+    lines: tuple[Line, ...]
+    names: re.Pattern[str]
+
+
+@frozen(eq=False)
 class Ignored:
     """What is ignored in one folder: the patterns of its files, the farthest first, each with the folder it is of."""
 
     folder: Path
-    files: tuple[tuple[Path, tuple[Line, ...]], ...]
+    files: tuple[Lines, ...]
 
     def has(self, name: str, *, is_folder: bool) -> bool:
         """Whether an entry of the folder is ignored: the last pattern of the nearest file that names it decides."""
-        for base, patterns in reversed(self.files):
-            if names_of(tuple(line.pattern for line in patterns)).fullmatch(name) is None:
+        for own in reversed(self.files):
+            if own.names.fullmatch(name) is None:
                 continue
-            parts = (self.folder / name).relative_to(base).parts
-            for line in reversed(patterns):
+            parts = (self.folder / name).relative_to(own.base).parts
+            for line in reversed(own.lines):
                 if (is_folder or not line.folders) and line.pattern.matches(parts):
                     return line.include
         return False
@@ -60,7 +71,7 @@ class Ignored:
         if holds is not None and NAME not in holds and ".git" not in holds:
             return Ignored(folder, self.files)
         above = () if is_there(folder / ".git") else self.files
-        own = _files_of(folder) if sum(len(lines) for _, lines in above) < MOST else ()
+        own = _files_of(folder) if sum(len(each.lines) for each in above) < MOST else ()
         return Ignored(folder, (*above, *own))
 
 
@@ -90,9 +101,10 @@ def is_ignored(path: Path, top: Path) -> bool:
     return False
 
 
-def _files_of(folder: Path) -> tuple[tuple[Path, tuple[Line, ...]], ...]:
+def _files_of(folder: Path) -> tuple[Lines, ...]:
     paths = (folder / ".git" / "info" / "exclude", folder / NAME)
-    return tuple([(folder, patterns) for path in paths if (patterns := _read(path))])
+    read = [lines for path in paths if (lines := _read(path))]
+    return tuple([Lines(folder, lines, names_of([line.pattern for line in lines])) for lines in read])
 
 
 def _read(path: Path) -> tuple[Line, ...]:

@@ -6,7 +6,6 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from lintfit.documents.workspace import Workspace
     from lintfit.sources.launchers.launch import Launch
 
-_LEVELS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
+_LEVELS = 4
+"""Folders in one another below the tree's own that are looked into."""
 _MOST_SCRIPTS = 300
 _MOST_CODE = 100
 """Python files of a tree that is taken for one of launch scripts alone: each is looked into."""
@@ -72,21 +72,24 @@ def _noted(workspace: Workspace, top: Path) -> tuple[bool, set[Path]]:
 
 
 def _holds_alone(workspace: Workspace, top: Path) -> bool:
-    code = [*islice(_below(top, "*.py"), _MOST_CODE + 1)]
-    shells = [*islice(_below(top, "*.sh"), _MOST_SCRIPTS)]
-    if len(code) > _MOST_CODE or len(shells) < _SEVERAL:
-        return False
-    here, launching = {path.name for path in code}, 0
-    for text in _texts(shells, workspace):
-        started = [*_started(text)]
-        if any(launcher != "python" and script in here for launcher, script in started):
+    code: list[Path] = []
+    shells: list[Path] = []
+    for here, folders, names in door.walk(top):
+        deeper = len(here.parts) < len(top.parts) + _LEVELS
+        folders[:] = [name for name in folders if deeper and not name.startswith(".")]
+        code += [here / name for name in names if name.endswith(".py")]
+        shells += [here / name for name in names if name.endswith(".sh")]
+        if len(code) > _MOST_CODE:
             return False
-        launching += any(script not in here for _, script in started)
+    if len(shells) < _SEVERAL:
+        return False
+    there, launching = {path.name for path in code}, 0
+    for text in _texts(shells[:_MOST_SCRIPTS], workspace):
+        started = [*_started(text)]
+        if any(launcher != "python" and script in there for launcher, script in started):
+            return False
+        launching += any(script not in there for _, script in started)
     return launching >= _SEVERAL and not any(_may_train(text) for text in _texts(code, workspace))
-
-
-def _below(top: Path, pattern: str) -> Iterator[Path]:
-    return (path for depth in _LEVELS for path in door.matching(top, depth + pattern))
 
 
 def _texts(paths: Iterable[Path], workspace: Workspace) -> Iterator[str]:

@@ -141,7 +141,7 @@ def test_no_pattern_takes_long(pattern: str, path: str) -> None:
 
 
 def test_a_name_that_is_the_last_part_of_no_pattern_is_told_by_one_expression() -> None:
-    patterns = tuple(compiled(body, "/" in body, True) for body in ("*.pyc", "a/**/x*y", "b/c", "d/**"))
+    patterns = [compiled(body, "/" in body, True) for body in ("*.pyc", "a/**/x*y", "b/c", "d/**")]
     last = names_of(patterns)
     assert all(last.fullmatch(name) for name in ("m.pyc", "x1y", "c", "what is below d"))
     assert names_of(patterns[:3]).fullmatch("m.py") is None and names_of(()).fullmatch("") is None
