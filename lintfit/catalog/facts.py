@@ -150,6 +150,9 @@ class Code:
     """Whether ``AutoModelForCausalLM`` loads the language model alone of a type that sees; it takes Gemma 3's whole."""
     own_dtype: bool = False
     """Whether code on the hub makes or casts the layers in the checkpoint's dtype, whatever the library's default."""
+    padding_positions: int = 0
+    """Of the learned positions those in front of a sample's first token, which begins behind the padding's
+    (``create_position_ids_from_input_ids``)."""
     square_mask: bool = False
     """Whether the class of transformers 4.38 holds a causal mask of all positions squared (``_update_causal_mask``)."""
     lora_refused_since: str = ""
@@ -227,15 +230,10 @@ class ModelFacts:
         tables = [tensor.name for tensor in self.tensors if tensor.name.endswith(_POSITIONS)]
         if rows is None or len(tables) != 1 or self.vision is not None:
             return None
-        return rows - 2 * (self.model_type in _FROM_PADDING)
+        return rows - self.code.padding_positions
 
 
 _POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weight")
-_FROM_PADDING = frozenset(
-    {"camembert", "data2vec-text", "longformer", "mpnet", "roberta", "xlm-roberta", "xlm-roberta-xl"}
-)
-"""Model types whose first position is behind that of the padding (``create_position_ids_from_input_ids``): two of
-their positions are no token's."""
 
 
 @frozen

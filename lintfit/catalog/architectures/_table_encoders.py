@@ -23,7 +23,7 @@ ROWS: Mapping[str, Plain] = {
         ENCODER,
         about="data2vec's text model: RoBERTa's tensors under a name of their own",
         names=_bert.names("data2vec_text", LM_HEAD),
-        code=Code(sdpa=since(5, 0), flash_attention_2=since(5, 0)),
+        code=Code(sdpa=since(5, 0), flash_attention_2=since(5, 0), padding_positions=2),
     ),
     "distilbert": replace(
         ENCODER,
@@ -93,12 +93,12 @@ ROWS: Mapping[str, Plain] = {
             order="more mixer norm mlp norm",
         ),
         more=(_bert.relative_biases,),
-        code=Code(sdpa=NEVER, flash_attention_2=NEVER),
+        code=Code(sdpa=NEVER, flash_attention_2=NEVER, padding_positions=2),
     ),
     "roberta": replace(
         ENCODER,
         about="RoBERTa and XLM-RoBERTa",
         names=_bert.names("roberta", LM_HEAD),
-        code=Code(sdpa=since(4, 45), flash_attention_2=since(5, 0), layer="RobertaLayer"),
+        code=Code(sdpa=since(4, 45), flash_attention_2=since(5, 0), layer="RobertaLayer", padding_positions=2),
     ),
 }
