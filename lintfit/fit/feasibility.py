@@ -36,6 +36,7 @@ from lintfit.fit.listing import LIST, is_list, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
 from lintfit.fit.unfit import refusing_stage_3, unfit_for_half, unfit_for_shards
+from lintfit.fit.visible import sees_all, shows_several
 from lintfit.memory import estimate
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
@@ -136,8 +137,8 @@ class Feasibility:
         on the first and takes no 4-bit weights (transformers ``Trainer._wrap_model``).
         """
         launch = made.run.launch
-        if launch is None or not _sees_all(made.run, launch):
-            place = _shows_several(made.run)
+        if launch is None or not sees_all(made.run, launch):
+            place = shows_several(made.run)
             return made if place is None else LeftToPerson(f"{place} shows one process several GPUs", made)
         edits = launch.set_variable("CUDA_VISIBLE_DEVICES", "0")
         if edits is None:
@@ -381,30 +382,6 @@ def _goes_on_elsewhere(run: Run, made: Applied) -> str:
             line = launch.document.position(command.span.start).line
             return f"line {line} has the same training, which one of the two resumes, and would stay as it is"
     return ""
-
-
-def _sees_all(run: Run, launch: Launch) -> bool:
-    """Whether the launch starts one process for a Trainer that sees several GPUs."""
-    if launch.launcher != "python" or run.value("engine") != "single" or run.script is None or not has_trainer(run):
-        return False
-    if (run.hardware.available or 1) < 2 or launch.seen_gpus is not None or "visible_devices" in launch.settings:
-        return False
-    text = run.script.document.text
-    own = "CUDA_VISIBLE_DEVICES" in text or "unsloth" in text  # Unsloth trains on one GPU, whatever it sees
-    return not own and not any(load.spreads for load in run.script.facts.loads)
-
-
-_SEVERAL = re.compile(r"CUDA_VISIBLE_DEVICES[\"']\]?\s{0,9}[=,]\s{0,9}[\"']\s{0,9}\d+\s{0,9},\s{0,9}\d")
-
-
-def _shows_several(run: Run) -> Place | None:
-    """Where a script that runs in one process itself says that it sees several GPUs, over which a Trainer then makes an
-    ``nn.DataParallel``."""
-    if run.value("engine") != "single" or run.script is None or not has_trainer(run):
-        return None
-    document = run.script.document
-    found = _SEVERAL.search(document.text)
-    return Place(document, Span(*found.span())) if found is not None else None
 
 
 def _of_samples(run: Run, spec: Spec, candidate: Candidate) -> str:

@@ -12,6 +12,7 @@ from lintfit.documents.workspace import Workspace
 from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.unfit import unfit_for_half, unfit_for_shards
 from lintfit.options.model import Options
+from lintfit.run.model import Run
 from tests.support import lintfit
 
 SCRIPT = """\
@@ -32,17 +33,24 @@ num_processes: 2
 OPTIONS = Options(gpu="A100-SXM4-80GB", seq_len=512, isolated=True)
 
 
+def launched(launch: str, script: str, **files: str) -> Run:
+    """The run of a launch in the working directory, beside its script and files (``accelerate_dot_yaml``)."""
+    for name, text in {"train.py": script, "run.sh": f"{launch}\n", **files}.items():
+        Path(name.replace("_dot_", ".")).write_text(text)
+    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    return judged.run
+
+
 @pytest.mark.parametrize(("line", "refused"), [("", True), ("engine.save_16bit_model('out')\n", False)])
 def test_only_a_call_saves_what_zero3_shards(
     line: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A key of the same words in Accelerate's YAML is about what Accelerate saves, which the script does by itself."""
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(SCRIPT + line)
-    Path("accelerate.yaml").write_text(ACCELERATE)
-    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert ("saves state_dict() of the model" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
+    run = launched(
+        "accelerate launch --config_file accelerate.yaml train.py", SCRIPT + line, accelerate_dot_yaml=ACCELERATE
+    )
+    assert ("saves state_dict() of the model" in unfit_for_shards(run, {"zero_stage": 3})) is refused
 
 
 WITHIN = """\
@@ -63,12 +71,13 @@ def test_a_script_that_saves_within_fsdp_s_own_context_keeps_fsdp(
     test: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(WITHIN.replace("{test}", test).replace("    trainer.save", "      trainer.save"))
-    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out --fsdp full_shard\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = unfit_for_shards(judged.run, {"engine": "deepspeed", "zero_stage": 2})
+    run = launched(
+        "torchrun --nproc_per_node 2 train.py --output_dir out --fsdp full_shard",
+        WITHIN.replace("{test}", test).replace("    trainer.save", "      trainer.save"),
+    )
+    reason = unfit_for_shards(run, {"engine": "deepspeed", "zero_stage": 2})
     assert ("train.py:8 saves within FSDP.state_dict_type" in reason) is refused
-    assert not unfit_for_shards(judged.run, {"micro_batch_size": 1})
+    assert not unfit_for_shards(run, {"micro_batch_size": 1})
 
 
 HANDED_ON = """\
@@ -95,20 +104,22 @@ def test_weights_that_are_handed_on_have_no_size_under_zero3(
     taken: str, handed: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(HANDED_ON.format(name="Qwen/Qwen2.5-0.5B", taken=taken, handed=handed))
-    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = unfit_for_shards(judged.run, {"zero_stage": 3})
+    run = launched(
+        "torchrun --nproc_per_node 2 train.py --output_dir out",
+        HANDED_ON.format(name="Qwen/Qwen2.5-0.5B", taken=taken, handed=handed),
+    )
+    reason = unfit_for_shards(run, {"zero_stage": 3})
     assert reason == "train.py:5 hands weights on that ZeRO-3 shards as they load" * refused
 
 
 def test_a_checkpoint_that_is_stored_quantised_is_loaded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(HANDED_ON.format(name="openai/gpt-oss-20b", taken="", handed=""))
-    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py --output_dir out\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert "whole on every rank" in unfit_for_shards(judged.run, {"zero_stage": 3})
-    assert not unfit_for_shards(judged.run, {"zero_stage": 2})
+    run = launched(
+        "torchrun --nproc_per_node 2 train.py --output_dir out",
+        HANDED_ON.format(name="openai/gpt-oss-20b", taken="", handed=""),
+    )
+    assert "whole on every rank" in unfit_for_shards(run, {"zero_stage": 3})
+    assert not unfit_for_shards(run, {"zero_stage": 2})
 
 
 DISTILLS = """\
@@ -178,11 +189,12 @@ def test_a_loop_that_runs_its_model_on_one_rank_gets_no_zero3(
     saved: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(LOOP.format(saved=saved))
-    Path("accelerate.yaml").write_text(ACCELERATE)
-    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = unfit_for_shards(judged.run, {"zero_stage": 3})
+    run = launched(
+        "accelerate launch --config_file accelerate.yaml train.py",
+        LOOP.format(saved=saved),
+        accelerate_dot_yaml=ACCELERATE,
+    )
+    reason = unfit_for_shards(run, {"zero_stage": 3})
     assert reason == (
         "train.py:10 runs or saves the model on one rank, and ZeRO-3 gathers its parameters on all of them" * refused
     )
@@ -221,13 +233,11 @@ def test_a_script_whose_save_does_not_survive_shards_gets_neither_zero3_nor_fsdp
     saved: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(f"{SAVED}{saved}\n")
-    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
+    run = launched("torchrun --nproc_per_node 2 train.py", f"{SAVED}{saved}\n")
     for changes in ({"zero_stage": 3}, {"engine": "fsdp"}):
-        reason = unfit_for_shards(judged.run, changes)
+        reason = unfit_for_shards(run, changes)
         assert why in reason and bool(reason) is bool(why)
-    assert unfit_for_shards(judged.run, {"zero_stage": 2}) == ""
+    assert unfit_for_shards(run, {"zero_stage": 2}) == ""
 
 
 HANDED = """\
@@ -250,10 +260,8 @@ def test_the_model_that_the_trainer_was_handed_is_the_trained_one_whatever_made_
     saved: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(HANDED.format(saved=saved))
-    Path("run.sh").write_text("torchrun --nproc_per_node 2 train.py\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert ("saves the model itself" in unfit_for_shards(judged.run, {"zero_stage": 3})) is refused
+    run = launched("torchrun --nproc_per_node 2 train.py", HANDED.format(saved=saved))
+    assert ("saves the model itself" in unfit_for_shards(run, {"zero_stage": 3})) is refused
 
 
 @pytest.mark.parametrize(("each", "by_hand"), [("8", True), ("4", False)])
@@ -296,12 +304,13 @@ def test_a_script_that_may_refuse_zero3_is_left_to_a_person(
     then: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(REFUSING.format(then=then))
-    Path("accelerate.yaml").write_text(ACCELERATE)
-    Path("run.sh").write_text("accelerate launch --config_file accelerate.yaml train.py --output_dir out\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    assert unfit_for_shards(judged.run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
-    assert unfit_for_shards(judged.run, {"zero_stage": 1}) == ""
+    run = launched(
+        "accelerate launch --config_file accelerate.yaml train.py --output_dir out",
+        REFUSING.format(then=then),
+        accelerate_dot_yaml=ACCELERATE,
+    )
+    assert unfit_for_shards(run, {"zero_stage": 3}) == "train.py:6 may refuse ZeRO-3" * refused
+    assert unfit_for_shards(run, {"zero_stage": 1}) == ""
 
 
 OWN_TRAINER = """\
@@ -501,11 +510,12 @@ def test_a_reward_model_without_an_engine_gets_no_zero3(
     rewards: str, version: str, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("train.py").write_text(REWARDED.format(rewards=rewards))
-    Path("requirements.txt").write_text(f"trl=={version}\n")
-    Path("run.sh").write_text("accelerate launch --num_processes 2 train.py\n")
-    (judged,) = load_runs([Path("run.sh")], OPTIONS)[1]
-    reason = unfit_for_shards(judged.run, {"engine": "deepspeed", "zero_stage": 3})
+    run = launched(
+        "accelerate launch --num_processes 2 train.py",
+        REWARDED.format(rewards=rewards),
+        requirements_dot_txt=f"trl=={version}\n",
+    )
+    reason = unfit_for_shards(run, {"engine": "deepspeed", "zero_stage": 3})
     assert ("gives the reward model no engine" in reason) is refused
 
 
