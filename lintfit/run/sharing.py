@@ -185,9 +185,7 @@ class Sharing:
             paths = [base / name for base in bases] if name is not None else []
             there = [resolved(path) for path in paths if self._workspace.exists(path)]
             # Whoever enters no folder takes the nearest, as ``Locator.bases`` has it.
-            if any(path in meant for path in (there if entered else there[:1])):
-                return True
-            if not there:
+            if not there or any(path in meant for path in (there if entered else there[:1])):
                 return True
         return False
 
