@@ -10,19 +10,18 @@ from lintfit.checks.helpers.runs import (
     cards,
     engine_assumed,
     most_states,
-    of_length,
     strategy,
     waits_for_labels,
 )
 from lintfit.checks.helpers.wording import billions, gib, of_gib, rough, rough_of
 from lintfit.findings.model import Severity
-from lintfit.memory.result import COMPONENTS, Estimate, Verdict
+from lintfit.memory.result import BEFORE_THE_FIRST_STEP, COMPONENTS, TOTAL, Estimate, Moment, Phase, Verdict
 from lintfit.memory.spec import GIB, Spec
 from lintfit.memory.tensors.frozen_parts import frozen_parts, trained_parameters
 from lintfit.run.called import model_name
 from lintfit.run.model import Run
 from lintfit.settings.model import in_words
-from lintfit.verdict.capped import exact_length, is_cap, shortest
+from lintfit.verdict.capped import ONE_LINE, exact_length, shortest
 
 _SHOWN = 4
 """How many components a message names; the rest is summed up."""
@@ -31,6 +30,8 @@ _SHARDING = frozenset({"zero_stage", "offload_optimizer", "offload_param"})
 _TENTH = GIB // 10
 """Bytes below which a rest is not worth naming."""
 _ENOUGH = (Verdict.FITS, Verdict.TIGHT)
+_OF: dict[Phase, str] = {"load": " of loading the model", "resume": " of resuming", "save": " of saving the model"}
+"""Phases that are no step of the training, as a message says them."""
 _CLEARLY = 1.1
 """How many times the GPU a peak has to be for a sure end: 25 of 23.6 GiB is a close call to who counts by hand."""
 
@@ -47,7 +48,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     yield Report(
         anchor(context.run),
         f"{model_name(context.run)}, {_method(context)}{_engine(context, spec)} on {cards(context.run)}: "
-        f"{states or _peak(context, spec, estimate)}{doubts}{labels}{_on_any_number(context)}",
+        f"{states or _peak(context, estimate)}{doubts}{labels}{_on_any_number(context)}",
         severity=_severity(context, bool(states)),
         fix=context.plan.fix if context.plan is not None else None,
         help=_help(context),
@@ -88,13 +89,13 @@ def _severity(context: RunContext, states: bool) -> Severity:
         return Severity.WARNING if _is_shown(run) else Severity.ERROR
     if context.fits_at or _is_shown(run):
         return Severity.INFO
-    return Severity.WARNING if exact_length(run) or _is_clear(context) else Severity.INFO
+    return Severity.WARNING if exact_length(run) or _is_clear(context.estimate) else Severity.INFO
 
 
 def _certain(context: RunContext, states: bool) -> bool:
     """Whether a run on a stated engine surely ends out of memory: whatever samples' length is, or with a length that
     all have."""
-    return states or (_is_clear(context) and (exact_length(context.run) or context.fits_with_no_data))
+    return states or (_is_clear(context.estimate) and (exact_length(context.run) or context.fits_with_no_data))
 
 
 def _waits_for_evaluation(context: RunContext) -> bool:
@@ -119,48 +120,61 @@ def _is_shown(run: Run) -> bool:
     return run.origin.in_notebook or (launch is not None and launch.document.path.suffix == ".py")
 
 
-def _is_clear(context: RunContext) -> bool:
+def _is_clear(estimate: Estimate | None) -> bool:
     """Whether the least peak is above the GPU by more than what activations and buffers vary by with releases."""
-    estimate = context.estimate
     if estimate is None or estimate.capacity_bytes is None:
         return False
     return estimate.peak.low >= _CLEARLY * estimate.capacity_bytes
 
 
-def _peak(context: RunContext, spec: Spec, estimate: Estimate) -> str:
-    """The peak with its parts; where samples may all be shorter, what short ones take, which does not fit either, and
-    then the most."""
+def _peak(context: RunContext, estimate: Estimate) -> str:
+    """The peak with its parts: of the shortest samples that do not fit, where nobody knows how long they are, as what
+    longer ones take is nothing that surely happens."""
     short, capacity = _with_short_samples(context, estimate), estimate.capacity_bytes
     assert capacity is not None
-    about = f"the peak{_when(context, estimate)} is {'at least' if _is_bound(context) else 'about'} "
     low, tokens = short or (estimate, None)
-    size = f"{about}{rough_of(low.peak.likely, capacity)} per GPU"
-    size += f" with samples of {tokens:,} tokens" if tokens is not None else ""
+    stops = _where_it_stops(low)
+    size = f"the peak{_when(context, estimate, stops)} is {'at least' if _is_bound(context) else 'about'} "
+    size += f"{rough_of(stops.total, capacity)} per GPU"
+    even = "even " if tokens == ONE_LINE else ""
+    size += f" {even}with samples of {tokens:,} tokens" if tokens is not None else ""
     if context.fits_at is not None:
-        return f"{size} ({_parts(low, 2)}); with {context.fits_at:,} it fits"
-    more = f", and {_more(context, spec, rough(estimate.peak.likely))}" if short is not None else ""
-    if more and estimate.peaks_in_evaluation:
-        return f"{size}{more}"  # its batch is named already, which decides
-    return f"{size} ({_parts(low)}){more}"
+        return f"{size} ({_parts(stops, 2)}); with {context.fits_at:,} it fits"
+    return f"{size} ({_parts(stops, _SHOWN - 1 if stops.in_evaluation else _SHOWN)})"
+
+
+def _where_it_stops(estimate: Estimate) -> Moment:
+    """The largest moment of what comes first of all that clearly has no room: start-up, the training, its evaluation, a
+    save. What comes later is never reached.
+    """
+    capacity = _CLEARLY * (estimate.capacity_bytes or 0)
+    largest = [max(moments, key=TOTAL) for moments in _in_order(estimate) if moments]
+    return next((moment for moment in largest if moment.total >= capacity), estimate.peak_moment)
+
+
+def _in_order(estimate: Estimate) -> Iterator[list[Moment]]:
+    """The moments of start-up, of the training, of its evaluation and of a save."""
+    start = BEFORE_THE_FIRST_STEP
+    yield [each for each in estimate.moments if each.phase in start]
+    yield [each for each in estimate.moments if each.phase not in (*start, "save") and not each.in_evaluation]
+    yield [each for each in estimate.moments if each.in_evaluation]
+    yield [each for each in estimate.moments if each.phase == "save"]
 
 
 def _with_short_samples(context: RunContext, estimate: Estimate) -> tuple[Estimate, int] | None:
-    """The estimate with samples as short as they may be and their tokens, where it does not fit either, but is less."""
+    """The estimate with the shortest samples with which it clearly does not fit either, and their tokens, where it is
+    less."""
     spec = context.run.spec
     assert spec is not None
-    low, tokens = context.at_shortest, shortest(context.run)
-    if low is None and spec.generation is None and not exact_length(context.run):
-        low, tokens = context.at_short, min(SHORT, spec.seq_len)
-    if low is None or low.verdict is not Verdict.DOES_NOT_FIT or low.peak.likely >= estimate.peak.likely:
+    if exact_length(context.run):
         return None
-    return low, tokens
-
-
-def _more(context: RunContext, spec: Spec, size: str) -> str:
-    """The size with samples as long as they may be, or are taken to be."""
-    if is_cap(context.run):
-        return f"up to {size} with {spec.seq_len:,}, at which they are cut"
-    return f"about {size} with {of_length(spec)}"
+    tried = ((context.at_line, ONE_LINE), (context.at_short, SHORT), (context.at_shortest, shortest(context.run)))
+    over = [(low, tokens) for low, tokens in tried if low is not None and low.verdict is Verdict.DOES_NOT_FIT]
+    clear = next((each for each in over if _is_clear(each[0])), None)
+    if clear is None and (_is_clear(estimate) or not over):
+        return None
+    low, tokens = clear or over[0]
+    return (low, min(tokens, spec.seq_len)) if low.peak.likely < estimate.peak.likely else None
 
 
 def _method(context: RunContext) -> str:
@@ -186,11 +200,12 @@ def _engine(context: RunContext, spec: Spec) -> str:
     return f"{strategy(spec)} (assumed)" if context.run.unlaunched else strategy(spec)
 
 
-def _when(context: RunContext, estimate: Estimate) -> str:
+def _when(context: RunContext, estimate: Estimate, stops: Moment) -> str:
     """That it is no step of the training that needs so much, where it is none; the length, where nobody knows whether
     samples have it and the sentence does not name it later."""
     batch = context.run.spec.eval_batch_size if context.run.spec is not None else None
-    of = f" of the evaluation with batch {batch}" if estimate.peaks_in_evaluation and batch is not None else ""
+    of = f" of the evaluation with batch {batch}" if stops.in_evaluation and batch is not None else ""
+    of = _OF.get(stops.phase, of)
     length = at_length(context) if _with_short_samples(context, estimate) is None else ""
     return of + (length.replace(" with", " and") if of else length)
 
@@ -215,8 +230,8 @@ def _on_any_number(context: RunContext) -> str:
     return f"; it fits on no number of such GPUs ({gib(result.peak.likely)} each on {count})"
 
 
-def _parts(estimate: Estimate, most: int = _SHOWN) -> str:
-    sizes = {name: estimate.component(name) for name in COMPONENTS}
+def _parts(moment: Moment, most: int = _SHOWN) -> str:
+    sizes = {name: moment.components.get(name, 0) for name in COMPONENTS}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:most]
     shown = [_size(name, sizes[name]) for name in largest if sizes[name]]
     rest = sum(size for name, size in sizes.items() if name not in largest)

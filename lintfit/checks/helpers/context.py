@@ -154,13 +154,17 @@ class RunContext:
         return _SHORTEST.get(self, "short", lambda: self.what_if(seq_len=min(SHORT, spec.seq_len))) if spec else None
 
     @property
-    def fits_with_no_data(self) -> bool:
-        """Whether a run is too large with samples of :data:`ONE_LINE` tokens, too."""
+    def at_line(self) -> Estimate | None:
+        """The estimate with samples of :data:`ONE_LINE` tokens, where those of :data:`SHORT` have no room."""
         short, spec = self.at_short, self.run.spec
         if spec is None or short is None or short.verdict is not Verdict.DOES_NOT_FIT:
-            return False
-        least = _SHORTEST.get(self, "line", lambda: self.what_if(seq_len=min(ONE_LINE, spec.seq_len)))
-        return least is not None and least.verdict is Verdict.DOES_NOT_FIT
+            return None
+        return _SHORTEST.get(self, "line", lambda: self.what_if(seq_len=min(ONE_LINE, spec.seq_len)))
+
+    @property
+    def fits_with_no_data(self) -> bool:
+        """Whether a run is too large with samples of :data:`ONE_LINE` tokens, too."""
+        return self.at_line is not None and self.at_line.verdict is Verdict.DOES_NOT_FIT
 
     @property
     def fits_at(self) -> int | None:
