@@ -140,7 +140,7 @@ def _peak(context: RunContext, estimate: Estimate) -> str:
     size += f" {even}with samples of {tokens:,} tokens" if tokens is not None else ""
     if context.fits_at is not None:
         return f"{size} ({_parts(stops, 2)}); with {context.fits_at:,} it fits"
-    return f"{size} ({_parts(stops, _SHOWN - 1 if stops.in_evaluation else _SHOWN)})"
+    return f"{size} ({_parts(stops, _SHOWN - 1 if stops.in_evaluation or short is not None else _SHOWN)})"
 
 
 def _where_it_stops(estimate: Estimate) -> Moment:
