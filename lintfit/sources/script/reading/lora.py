@@ -9,7 +9,7 @@ from dataclasses import replace
 from lintfit.settings.model import UNKNOWN, Provenance, Setting
 from lintfit.sources.script.interpreter import models, operators
 from lintfit.sources.script.interpreter.values import Object, Record, alternatives, objects
-from lintfit.sources.script.reading import freezing
+from lintfit.sources.script.reading import asked_by_flag, freezing
 from lintfit.sources.script.reading.collector import Reading, something, sure_none
 from lintfit.sources.script.reading.handed_on import HandedOn, Use
 from lintfit.sources.training_arguments import ADAPTERS
@@ -44,6 +44,7 @@ def method(reading: Reading, load: Record | None) -> None:
         elif load is not None or reading.found.trained is not None or "model" in reading.settings:
             reading.derive("method", "full", "no adapter is applied")
             freezing.read(reading)
+            asked_by_flag.read(reading)
         return
     record, made = config
     if record.name.endswith("Config") and record.name not in _LOW_RANK and record.function.startswith("peft."):
