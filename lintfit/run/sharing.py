@@ -93,7 +93,7 @@ class Sharing:
         """The other runs that read a file as this one does."""
         where = resolved(self._workspace.root / path)
         found: list[Run] = []
-        others = [each for each in self._origins(where) if not _same(each, run.origin)]
+        others = [each for each in self._origins(where) if not self._same(each, run.origin)]
         for count, origin in enumerate(others):
             if len(found) == MAX_RUNS or count == MAX_READ:
                 return Others(tuple(found), more=True, unread=len(found) < MAX_RUNS)
@@ -124,6 +124,10 @@ class Sharing:
         with Mistakes().end_at(other.id):
             return build(other.origin, workspace, self._cli)
         return None
+
+    def _same(self, one: Origin, other: Origin) -> bool:
+        located = self._workspace.located
+        return (one.kind, one.index) == (other.kind, other.index) and located(one.path) == located(other.path)
 
     def _is(self, document: Document, where: Path) -> bool:
         return resolved(self._workspace.root / document.path) == where
@@ -280,10 +284,6 @@ def _zero(run: Run) -> object:
 def _value(run: Run, name: str) -> object:
     setting = run.settings.get(name)
     return None if setting is None else "unknown" if setting.value is UNKNOWN else setting.value
-
-
-def _same(one: Origin, other: Origin) -> bool:
-    return (one.kind, one.index, resolved(one.path)) == (other.kind, other.index, resolved(other.path))
 
 
 def _bringing(where: Path, top: Path, texts: tuple[_Text, ...]) -> tuple[Path, ...]:
