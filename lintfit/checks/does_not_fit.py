@@ -162,7 +162,7 @@ def _in_order(estimate: Estimate) -> Iterator[list[Moment]]:
 
 
 def _with_short_samples(context: RunContext, estimate: Estimate) -> tuple[Estimate, int] | None:
-    """The estimate with the shortest samples with which it clearly does not fit either, and their tokens, where it is
+    """The estimate with the shortest samples with which it surely does not fit either, and their tokens, where it is
     less."""
     spec = context.run.spec
     assert spec is not None
@@ -170,10 +170,10 @@ def _with_short_samples(context: RunContext, estimate: Estimate) -> tuple[Estima
         return None
     tried = ((context.at_line, ONE_LINE), (context.at_short, SHORT), (context.at_shortest, shortest(context.run)))
     over = [(low, tokens) for low, tokens in tried if low is not None and low.verdict is Verdict.DOES_NOT_FIT]
-    clear = next((each for each in over if _is_clear(each[0])), None)
-    if clear is None and (_is_clear(estimate) or not over):
+    sure = next((each for each in over if each[0].peak.low > (each[0].capacity_bytes or 0)), None)
+    if sure is None and (_is_clear(estimate) or not over):
         return None
-    low, tokens = clear or over[0]
+    low, tokens = sure or over[0]
     return (low, min(tokens, spec.seq_len)) if low.peak.likely < estimate.peak.likely else None
 
 
