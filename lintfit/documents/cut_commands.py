@@ -80,11 +80,17 @@ def _behind(lines: Sequence[str], starts: Sequence[int], index: int) -> tuple[Cu
     """What cuts a command at the end of one of its lines, and its next line; None where it has no other."""
     line, start = lines[index], starts[index]
     following = lines[index + 1] if index + 1 < len(lines) else ""
-    if _WHOLE.search(line):
+    loose = _LOOSE.search(line)
+    if loose is None and _WHOLE.search(line):
+        comment = _comment(line)
+        if (
+            comment is not None and line[: comment.start()].strip() and _FLAG.match(following)
+        ):  # its backslash is a part of it
+            span = Span(start + comment.end() - 1, start + len(line.rstrip()))
+            return Cut("comment", span, Span(start + comment.start(), starts[index + 1])), index + 1
         if not _IDLE.match(following):
             return None, index + 1
         return _idle(lines, starts, index + 1)
-    loose = _LOOSE.search(line)
     if loose is not None:
         if not _FLAG.match(following) and not _SCRIPT.match(following):
             return None, None
@@ -95,9 +101,14 @@ def _behind(lines: Sequence[str], starts: Sequence[int], index: int) -> tuple[Cu
     return Cut("line", Span(start + end, start + end), Span(start + end, starts[index + 1])), index + 1
 
 
+def _comment(line: str) -> re.Match[str] | None:
+    """The blank and the sign that a comment begins with, behind the last quote of a line."""
+    return _COMMENT.search(line, max(line.rfind(quote) for quote in "\"'`") + 1)
+
+
 def _end(line: str) -> int | None:
     """Where the words of a line end, in front of its comment; None where an operator joins it to the next."""
-    comment = _COMMENT.search(line, max(line.rfind(quote) for quote in "\"'`") + 1)
+    comment = _comment(line)
     written = line[: comment.start() if comment is not None else None].rstrip()
     return len(written) if written and written[-1] not in ";&|({" else None
 

@@ -7,8 +7,8 @@ from lintfit.errors import shorten
 
 MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 256 << 10, Kind.SHELL: 512 << 10, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB, and of the YAML
-files of 180 public repositories none has 200 KiB; ruamel.yaml takes some 8 us for each. Of shell scripts and pages of 400
-the largest, a list of models, has 300 KiB; what has quotes and brackets alone takes some 4 us and 300 bytes for each."""
+files of 180 public repositories none has 200 KiB; ruamel.yaml takes some 8 us for each. Of shell scripts and pages of
+400 the largest, a list of models, has 300 KiB; quotes and brackets take some 4 us and 300 bytes each."""
 
 MOST_DIGITS = 4000
 """Digits of a number that is still read. Python itself stops at 4,300 (``sys.int_info.default_max_str_digits``), and

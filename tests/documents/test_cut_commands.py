@@ -19,6 +19,8 @@ START = "torchrun train.py"
         (f"{START} --a 1 \\ \n  --b 2\n", "blank"),
         (f"{START} --a 1 \\ # why\n  --b 2\n", "blank"),
         (f"{START} --a 1\\ # why\r\n  --b 2\r\n", "blank"),
+        (f"{START} --a 1 \\   # --a 2 \\\n  --b 2\n", "blank"),
+        (f"{START} --a 1 # --a 2 \\\n  --b 2\n", "comment"),
         ("accelerate launch --a 1 \\ \n train.py --b 2\n", "blank"),
         (f"{START} --a 1 \\\n  # why\n  --b 2\n", "comment"),
         (f"{START} --a 1 \\\n\n  --b 2\n", "empty"),
