@@ -132,8 +132,11 @@ def _weights(run: Run) -> float:
 
 
 def _is_clear(context: RunContext, estimate: Estimate) -> bool:
-    """Whether both likely have no room, with samples of a length that somebody states."""
+    """Whether both likely have no room, with samples of a length that somebody states; surely, where nobody says how
+    large their pictures are."""
     spec = context.run.spec
+    if spec is not None and spec.facts.vision is not None and context.verdict is not Verdict.DOES_NOT_FIT:
+        return False
     return spec is not None and "seq_len" in spec.stated and not _likely_fits(context, estimate)
 
 
