@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from lintfit.documents.model import Document, Span
+from lintfit.documents.model import DataDocument, Document, Span
 from lintfit.findings.model import Applicability, Finding, Related
 from lintfit.findings.results import RunResult
 from lintfit.report import Line, View, fixable, shown_path
@@ -67,7 +67,7 @@ def _frames(finding: Finding, gutter: int, view: View) -> list[Line]:
     labels = [Label(finding.place.span, "", severity, "^"), *map(_label, here)]
     lines = [arrow(document, finding.place.span, gutter)]
     if document.text:
-        lines += frame(document, labels, gutter, view.width)
+        lines += frame(document, labels, gutter, view.width, alone=_is_others(document))
     others: dict[int, list[Related]] = {}
     for related in finding.related:
         if related.place.document is not document:
@@ -75,8 +75,20 @@ def _frames(finding: Finding, gutter: int, view: View) -> list[Line]:
     for group in others.values():
         first = group[0].place
         lines.append(arrow(first.document, first.span, gutter, ":::"))
-        lines += frame(first.document, [_label(related) for related in group], gutter, view.width, context=0)
+        named = [_label(related) for related in group]
+        lines += frame(first.document, named, gutter, view.width, context=0, alone=_is_others(first.document))
     return lines
+
+
+def _is_others(document: Document) -> bool:
+    """Whether a file is no config that lintfit checks, but data that a script reads: nobody has asked to see more of it
+    than the value that counts."""
+    if not isinstance(document, DataDocument):
+        return False
+    from lintfit.sources import detect
+    from lintfit.sources.recipes.forms import front_end_of
+
+    return detect.dialect(document) is None and front_end_of(document.text, document.kind) is None
 
 
 def _label(related: Related) -> Label:

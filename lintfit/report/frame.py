@@ -42,8 +42,12 @@ def arrow(document: Document, span: Span, gutter: int, sign: str = "-->") -> Lin
     return [(" " * gutter + sign, "gutter"), (f" {shown_path(document.path)}:{at.line}:{at.column}{within}", "")]
 
 
-def frame(document: Document, labels: Sequence[Label], gutter: int, width: int, context: int = 1) -> list[Line]:
-    """The lines that the labels stand on, each label underlined on a row of its own, with some context around."""
+def frame(
+    document: Document, labels: Sequence[Label], gutter: int, width: int, context: int = 1, alone: bool = False
+) -> list[Line]:
+    """The lines that the labels stand on, each label underlined on a row of its own, with some context around; of their
+    lines what is labelled ``alone``, and nothing around it."""
+    context = 0 if alone else context
     by_line: dict[int, list[Label]] = {}
     for label in labels:
         by_line.setdefault(document.row(label.span.start).line, []).append(label)
@@ -62,7 +66,7 @@ def frame(document: Document, labels: Sequence[Label], gutter: int, width: int, 
         if previous is not None and number > previous + 1:
             lines.append([("...", "gutter")])
         previous = number
-        lines += _source_line(document, number, by_line.get(number, []), gutter, width)
+        lines += _source_line(document, number, by_line.get(number, []), gutter, width, alone)
     lines.append(rule_line(gutter))
     return lines
 
@@ -77,11 +81,16 @@ def _line_text(document: Document, number: int) -> str:
     return document.slice(_line_span(document, number))
 
 
-def _source_line(document: Document, number: int, labels: list[Label], gutter: int, width: int) -> list[Line]:
+def _source_line(
+    document: Document, number: int, labels: list[Label], gutter: int, width: int, alone: bool
+) -> list[Line]:
     line = _line_span(document, number)
     room = max(width - gutter - 3, 20)
     focus = min((label.span.start for label in labels), default=line.start) - line.start
     window = _window(document.slice(line), focus, room)
+    if alone:
+        last = max(min(label.span.end, line.end) for label in labels) - line.start
+        window = _Window(window.raw, max(focus, window.start), min(last, window.end))
     shown = document.position(line.start).line
     lines: list[Line] = [[(f"{shown:>{gutter}} |", "gutter"), (f" {window.text}", "")]]
     for label in sorted(labels, key=lambda label: label.span):
