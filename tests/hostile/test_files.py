@@ -396,3 +396,12 @@ def test_a_suggestion_within_a_hundred_thousand_lines(tmp_path: Path) -> None:
     config = '{"zero_optimization": {"stage": 2, "stage3_max_live_parameters": 1e9},\n' + "\n" * 100_000
     write(tmp_path, {"ds.json": config + '"zero_allow_untested_optimizer": true}\n'})
     survives(tmp_path, "check", ".", "--output-format", "github-review")
+
+
+def test_data_of_a_script_is_shown_no_further_than_the_value_that_counts(tmp_path: Path) -> None:
+    named = SCRIPT.replace("fp16=True", "fp16=True, deepspeed=config['name']")
+    write(tmp_path, {"data.json": '{"name": "gone.json", "password": "a secret value"}'})
+    write(tmp_path, {"run.sh": "torchrun train.py\n", "train.py": named.format(opened="data.json")})
+    outcome = survives(tmp_path, "check", ".", "--gpu", "3090", "--gpus", "2", "--verbose")
+    assert "data.json:1:10" in outcome.out
+    assert "secret" not in outcome.out + outcome.err
