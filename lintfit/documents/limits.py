@@ -40,6 +40,9 @@ before it. A chain of 250 calls with four arguments comes to as many."""
 MAX_LEVELS = 75_000
 """Brackets of a Python file, each counted by the brackets around it: libcst takes some 40 us for each of these."""
 
+MAX_WORDS = 1000
+"""Conditions that one ``and`` or ``or`` joins: libcst ends the process at some 20,000."""
+
 MAX_VALUES = 10_000
 """Values of a JSON or YAML config, with every alias followed: real ones have some hundred. PyYAML shares what aliases
 stand for; a tree that is walked cannot."""

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from lintfit.documents.limits import FEW_MARKS, MAX_COPIED, MAX_LEVELS, has_marks
+from lintfit.documents.limits import FEW_MARKS, MAX_COPIED, MAX_LEVELS, MAX_WORDS, has_marks
 
 _LEFT = {ast.Call: "func", ast.Attribute: "value", ast.Subscript: "value", ast.BinOp: "left"}
 """What libcst copies for every link of a chain that it is given, by the link's kind."""
@@ -14,6 +14,7 @@ _SHORT = 50
 """Nodes of a link that is copied in no time."""
 _SHORT_LINE = 2000
 """Nodes that a line may have copied which nobody counts."""
+_WORDS = re.compile(r"\b(?:and|or)\b")
 _TOKENS = re.compile(
     r"""\"{3}(?:[^\\]|\\.)*?"{3}|'{3}(?:[^\\]|\\.)*?'{3}"""
     r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\\\n]*(?:\\.[^'\\\n]*)*'?|\#[^\n]*|\\\r?\n|[\[({\])}\n.+*/@%&|^-]""",
@@ -26,11 +27,20 @@ possessive repeats, which Python 3.11.2 gets wrong; a string that nothing ends g
 def takes_long(text: str, body: Sequence[ast.stmt] | None = None) -> bool:
     """Whether libcst would take seconds for a text, of which ``body`` are the statements; without them, whether it
     might."""
+    if len(_WORDS.findall(text)) > MAX_WORDS and (body is None or _in_a_row(body) > MAX_WORDS):
+        return True
     if not has_marks(text, FEW_MARKS):
         return False
     levels, copied = _looked_over(text)
     # What a line may have copied is far more than what most have: only the tree tells.
     return levels > MAX_LEVELS or (copied > MAX_COPIED and (body is None or _copied(body) > MAX_COPIED))
+
+
+def _in_a_row(body: Sequence[ast.AST]) -> int:
+    """The most conditions that ``and`` or ``or`` joins: libcst has each within the one behind it, and where the stack
+    ends, so does the process."""
+    joined = (node for each in body for node in ast.walk(each) if isinstance(node, ast.BoolOp))
+    return max((len(node.values) for node in joined), default=0)
 
 
 def _looked_over(text: str) -> tuple[int, int]:

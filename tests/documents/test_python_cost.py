@@ -29,6 +29,7 @@ def test_what_real_scripts_are_like_is_read() -> None:
         "x = a" + " * a + a" * 700,
         ("x = a" + ".b(c)" * 100 + "\n") * 100,
         ("x = " + "f(" * 180 + ")" * 180 + "\n") * 10,
+        "x = a" + " and b or a" * 1200,
     ],
 )
 def test_chains_and_brackets_without_end_are_not(lines: str) -> None:
