@@ -197,17 +197,32 @@ def _switched(document: PythonDocument, loop: cst.For | cst.While) -> dict[str, 
     """Names that were switched to ``eval()`` in a loop's own block, where the loop begins."""
     block = document.parent(loop)
     found: dict[str, cst.Call] = {}
-    for statement in block.body if isinstance(block, cst.IndentedBlock | cst.Module) else ():
-        if statement is loop:
+    for before, model, switch in _switches(block) if isinstance(block, cst.IndentedBlock | cst.Module) else ():
+        if document.span(before).start >= document.span(loop).start:
             break
-        for node in (statement, *loops.inside(statement)):
-            name = loops.name_of(node.func) if isinstance(node, cst.Call) else None
-            if isinstance(node, cst.Call) and name is not None and name.endswith((".eval", ".train")):
-                model, _, mode = name.rpartition(".")
-                found.pop(model, None)
-                if mode == "eval" and isinstance(statement, cst.SimpleStatementLine):
-                    found[model] = node
+        found.pop(model, None)
+        if switch is not None and isinstance(before, cst.SimpleStatementLine):
+            found[model] = switch
     return found
+
+
+@lru_cache(maxsize=1024)
+def _switches(block: cst.IndentedBlock | cst.Module) -> tuple[tuple[cst.CSTNode, str, cst.Call | None], ...]:
+    """What switches models to ``eval()``, and back (None), in the statements of a block, in their order: the statement,
+    the model's name and the call."""
+    calls = (
+        (statement, node, name)
+        for statement in block.body
+        for node in (statement, *loops.inside(statement))
+        if isinstance(node, cst.Call) and (name := loops.name_of(node.func)) is not None
+    )
+    ends = {".eval": True, ".train": False}
+    return tuple(
+        (statement, name.removesuffix(end), node if on else None)
+        for statement, node, name in calls
+        for end, on in ends.items()
+        if name.endswith(end)
+    )
 
 
 def _called_with_gradients(
