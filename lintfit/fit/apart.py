@@ -207,7 +207,8 @@ class Apart:
             if other.id in known:
                 continue
             after = self._sharing.after(other, changed)
-            names = changed_settings(other, after) if after is not None else ("reading",)
+            reads = after is not None and not other.missing  # one that lacks a file may be given this one
+            names = changed_settings(other, after) if after is not None and reads else ("reading",)
             names = tuple(name for name in names if name not in _FOR_ALL)
             if names and after is not None and self._mends(other, after, names):
                 self.along.setdefault(other.id, path)
