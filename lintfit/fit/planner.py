@@ -23,7 +23,7 @@ from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors
 from lintfit.fit.gaps import VALUE, VARIABLE
-from lintfit.fit.host import beyond_job, unstated
+from lintfit.fit.host import beyond_job, beyond_starting_job, unstated
 from lintfit.fit.listing import LIST
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
@@ -309,13 +309,16 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if reason := beyond_job(run, applied.run.spec, result):
         return LeftToPerson(reason, applied)
     plan = _plan(run, found, search, applied)
+    jobs = tuple(beyond_starting_job(run, applied.run.spec, result, feasibility.workspace))
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
     also = tuple(_along(applied))
     plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
-    if (limits or LIST in applied.places) and fix.applicability is Applicability.SAFE:
+    if (limits or jobs or LIST in applied.places) and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
+    if jobs and fix.applicability is Applicability.UNSAFE:
+        fix = replace(fix, caution="; ".join(filter(None, (fix.caution, *jobs))))
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
     return replace(
