@@ -102,6 +102,11 @@ class Sharing:
                 found.append(other)
         return Others(tuple(found))
 
+    def beside(self, run: Run) -> tuple[Run, ...]:
+        """The other launches of the file that a run begins in."""
+        origins = [each for each in self._launches(run.origin.path) if not _same(each, run.origin)][:MAX_RUNS]
+        return tuple(other for each in origins if (other := self._run(each)) is not None)
+
     def _has(self, other: Run, where: Path) -> bool:
         """Whether a run reads a file; or may, for it lacks one and is called with this one."""
         if any(self._is(document, where) for document in (*other.documents, *other.opened)):
