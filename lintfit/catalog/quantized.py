@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from lintfit.catalog.facts import Stored
@@ -128,3 +129,15 @@ def quant_method(config: Mapping[str, Any], name: str) -> str | None:
         return "bitsandbytes" if section.get("load_in_4bit") is True or section.get("load_in_8bit") is True else None
     stored = by_name(name)
     return _PUBLISHED.get(name.lower()) if stored is None else stored.kind.partition(" ")[0].lower()
+
+
+_LOADED_WHOLE = frozenset({"fp8", "mxfp4"})
+"""Ways in which checkpoints are stored that are trained in others: ``from_pretrained`` makes no ``zero.Init`` for what
+has a quantizer (4.57 ``modeling_utils.py:get_init_context``), and the engine moves the model as it is to the GPU."""
+
+
+@cache
+def loaded_whole(name: str) -> bool:
+    """Whether transformers loads a published model on every rank as a whole under ZeRO-3, though it trains in 16 bits:
+    its checkpoint is quantised."""
+    return quant_method({}, name) in _LOADED_WHOLE

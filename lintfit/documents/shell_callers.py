@@ -133,6 +133,11 @@ def _is(name: str, command: Command, caller: Path, script: Path, others: set[str
     return False
 
 
+def starts(document: ShellDocument, script: Path) -> bool:
+    """Whether a command of a script starts another."""
+    return next(_calls(document, script, set()), None) is not None
+
+
 def mentions(text: str, script: Path) -> bool:
     """Whether a text may start a script: a cheap look at it."""
     return script.name in text

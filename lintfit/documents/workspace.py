@@ -257,6 +257,12 @@ class Workspace:
         given = given_to(file.path, file.text, self._callers(file.path), same)
         return document if given is None else read_shell(file, self._sourced, given, self.work.shells)
 
+    def jobs(self, script: Path) -> Iterator[ShellDocument]:
+        """The scripts of the tree that say how a batch system is to run them, and start another one."""
+        from lintfit.documents.shell_callers import starts
+
+        yield from (each for each in self._callers(script) if each.directives and starts(each, script))
+
     def _callers(self, script: Path) -> Iterator[ShellDocument]:
         """The scripts and pages of the tree that may start a script, but for those of which that is being asked."""
         from lintfit.documents.markdown import is_page

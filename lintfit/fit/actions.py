@@ -14,7 +14,7 @@ from typing import Any
 
 from lintfit.documents.model import Document, FileEdit, Kind
 from lintfit.findings.model import Action, ChangedLine
-from lintfit.fit.applying import VISIBLE, Applied, Written, uncasts
+from lintfit.fit.applying import EXPANDS, VISIBLE, Applied, Written, uncasts
 from lintfit.frozen import replace
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
@@ -30,7 +30,10 @@ _LINES = 4
 """Lines of one."""
 _BY: Mapping[str, str] = {"deepspeed": "engine", "kbit_upcast": "quantization"}
 """Changes that carry out a part of a setting's, by that setting."""
-_BESIDE: Mapping[str, str] = {VISIBLE: "show the one process one GPU"}
+_BESIDE: Mapping[str, str] = {
+    VISIBLE: "show the one process one GPU",
+    EXPANDS: "let torch's allocator grow its segments, which leaves fewer gaps",
+}
 """What changes are for that are no setting's."""
 _WORD = re.compile(r"[\w.-]")
 _OPEN = ("(", "[", "{", ",", "\\")

@@ -175,12 +175,28 @@ class Apart:
                 continue
             before, after = self.workspace.read(path), changed.read(path)
             if launch is not None and isinstance(before, ShellDocument) and before.path == launch.document.path:
-                line = _other_command(launch.command, before, after)
+                line = self._other_command(launch.command, before, after, changed)
                 if line:
                     return f"the command on line {line} of {path.as_posix()} takes what would change, too"
             elif reason := self._of_others(path, changed) or self._of_code(before, after):
                 return reason
         return ""
+
+    def _other_command(self, own: Command, before: ShellDocument, after: Document, changed: Workspace) -> int:
+        """The line of a command of the launch's file that would change, too; 0 where there is none, or each of them is
+        a launch that is as well off with it: the other branch of an ``if``, by another launcher."""
+        others = _other_commands(own, before, after)
+        if not others:
+            return 0
+        mended = set()
+        for other in self._sharing.beside(self._run):
+            now = self._sharing.after(other, changed)
+            if now is None or other.launch is None or not self._mends(other, now, changed_settings(other, now)):
+                continue
+            mended.add(other.launch.command.span)
+            self.along.setdefault(other.id, before.path)
+        left = next((each for each in others if each.span not in mended), None)
+        return before.position(left.span.start).line if left is not None else 0
 
     def _of_code(self, before: Document, after: Document) -> str:
         """The script that opens a file of values itself and reads one that would change, and is none of the run."""
@@ -207,7 +223,8 @@ class Apart:
             if other.id in known:
                 continue
             after = self._sharing.after(other, changed)
-            names = changed_settings(other, after) if after is not None else ("reading",)
+            reads = after is not None and not other.missing  # one that lacks a file may be given this one
+            names = changed_settings(other, after) if after is not None and reads else ("reading",)
             names = tuple(name for name in names if name not in _FOR_ALL)
             if names and after is not None and self._mends(other, after, names):
                 self.along.setdefault(other.id, path)
@@ -437,15 +454,14 @@ def _stated_anew(document: DataDocument, edits: Sequence[Edit]) -> tuple[str, st
     return (key, spelled(value)) if isinstance(value, (bool, int, float, str)) else None
 
 
-def _other_command(own: Command, before: ShellDocument, after: Document) -> int:
-    """The line of a command beside the run's own whose words are not as they were; 0 where there is none."""
+def _other_commands(own: Command, before: ShellDocument, after: Document) -> list[Command]:
+    """The commands beside the run's own whose words are not as they were."""
     if not isinstance(after, ShellDocument) or len(before.commands) != len(after.commands):
-        return 0
-    for one, other in zip(before.commands, after.commands, strict=True):
-        if (
-            one.span != own.span
-            and not prints(one)
-            and [word.text for word in one.words] != [word.text for word in other.words]
-        ):
-            return before.position(one.span.start).line
-    return 0
+        return []
+    return [
+        one
+        for one, other in zip(before.commands, after.commands, strict=True)
+        if one.span != own.span
+        and not prints(one)
+        and [word.text for word in one.words] != [word.text for word in other.words]
+    ]

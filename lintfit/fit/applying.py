@@ -93,6 +93,8 @@ Change = tuple[str, Any]
 
 VISIBLE = "visible_devices"
 """Edits that show a launch some of the GPUs that there are."""
+EXPANDS = "expandable_segments"
+"""Edits that have torch's allocator grow its segments, which leaves fewer gaps."""
 PATHS = ("engine", "method", "quantization")
 """Changes by which a script may take another way."""
 

@@ -19,6 +19,7 @@ from lintfit.findings.model import Applicability, Finding
 from lintfit.fit.applying import (
     AFTER_ENGINE,
     AFTER_FILE,
+    EXPANDS,
     MADE_WRITABLE_BY,
     PATHS,
     VISIBLE,
@@ -32,12 +33,14 @@ from lintfit.fit.applying import (
     with_edits,
 )
 from lintfit.fit.care import Care, generated, spoken_of
+from lintfit.fit.gaps import fewer_gaps
 from lintfit.fit.listing import LIST, is_list, listed
 from lintfit.fit.options import Candidate
 from lintfit.fit.packages import packages_of
 from lintfit.fit.unfit import refusing_stage_3, unfit_for_half, unfit_for_shards
 from lintfit.fit.visible import sees_all, shows_several
 from lintfit.memory import estimate
+from lintfit.memory.result import Estimate
 from lintfit.memory.spec import Spec
 from lintfit.options.model import Options
 from lintfit.run.engine_location import by_launcher, has_trainer
@@ -144,6 +147,12 @@ class Feasibility:
         if edits is None:
             return LeftToPerson("one process sees all GPUs: show it one (CUDA_VISIBLE_DEVICES=0)", made)
         return with_edits(self.run, made, VISIBLE, edits, self.workspace, self.cli)
+
+    def with_fewer_gaps(self, made: Applied, result: Estimate) -> Applied:
+        """What a plan leaves, with torch's allocator told to leave fewer gaps where those decide whether it fits."""
+        edits = fewer_gaps(made.run, result)
+        after = with_edits(self.run, made, EXPANDS, edits, self.workspace, self.cli) if edits else made
+        return made if isinstance(after, str) else after
 
     @cached_property
     def _stops_now(self) -> Mapping[str, Finding]:

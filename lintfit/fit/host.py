@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from lintfit.documents.workspace import Workspace
 from lintfit.fit.search import offloads
 from lintfit.memory.engines.host import ranks_per_node
 from lintfit.memory.result import Estimate
 from lintfit.memory.spec import GIB, Spec
+from lintfit.run.hardware import memory_of_job
 from lintfit.run.model import Run
 
 _SOME = 1024 * GIB
@@ -37,3 +41,16 @@ def beyond_job(run: Run, after: Spec, result: Estimate) -> str:
         return ""
     takes = (result.host.peak + result.host.processes) / GIB
     return f"it takes {takes:,.0f} GiB of host memory, and the job asks for {there / GIB:,.0f}: ask for more (--mem)"
+
+
+def beyond_starting_job(run: Run, after: Spec, result: Estimate, workspace: Workspace) -> Iterator[str]:
+    """That a batch job of the tree which starts the script of the launch asks for less host memory than a plan takes
+    which moves more there."""
+    if run.spec is None or run.launch is None or after.host_memory_bytes is not None:
+        return
+    takes = result.host.peak + result.host.processes
+    for job in workspace.jobs(run.launch.document.path) if offloads(after) - offloads(run.spec) else ():
+        there = memory_of_job(job)
+        if there is not None and there < takes:
+            asks = f"{job.path.as_posix()}, which starts it, asks for {there / GIB:,.0f}"
+            yield f"it takes {takes / GIB:,.0f} GiB of host memory, and {asks}: ask for more (--mem)"

@@ -17,19 +17,20 @@ from lintfit.documents.model import FileEdit
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Fix, Plan, Rejected, Step
 from lintfit.fit.actions import actions
-from lintfit.fit.applying import VISIBLE, WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
+from lintfit.fit.applying import EXPANDS, VISIBLE, WRITTEN_WITH, Applied, LeftToPerson, Shown, apply_changes, uncasts
 from lintfit.fit.axes import buckets
 from lintfit.fit.axes.sharding import FIELDS, LADDER, Rung
 from lintfit.fit.existing import has_config
 from lintfit.fit.feasibility import Feasibility, Stops, no_errors
-from lintfit.fit.host import beyond_job, unstated
+from lintfit.fit.gaps import VALUE, VARIABLE
+from lintfit.fit.host import beyond_job, beyond_starting_job, unstated
 from lintfit.fit.listing import LIST
 from lintfit.fit.named_after import named_after
 from lintfit.fit.options import Candidate, Effect, Subject
 from lintfit.fit.own_loss import undivided
 from lintfit.fit.packages import packages_of
 from lintfit.fit.proof import BY_HAND, cheaper, decides, proof
-from lintfit.fit.search import Fitting, Search, at_least, more_likely_than_not, widened
+from lintfit.fit.search import Fitting, Search, at_least, leaves_room, more_likely_than_not, widened
 from lintfit.fit.shortfall import shortfall
 from lintfit.fit.space import Space
 from lintfit.fit.speed import relative_step_time, rounded
@@ -156,6 +157,8 @@ class _Best:
             shown: _Chosen | None = None
             for effect in tier:
                 found = self._of_class(effect)
+                if found is not None and _guards_against_images(shown, found):
+                    continue
                 if found is not None and _settles(found.plan):
                     return self._told(replace(found, cheaper=BY_HAND) if shown or last else found)
                 if found is not None and found.fitting.candidate.grows:
@@ -183,7 +186,8 @@ class _Best:
                 self.refused += attempts
                 known_of = BY_HAND if first is not None else cheaper(self.search, found)
                 return self._by_own_config(self._leanest(_Chosen(found, plan_or_why, known_of)))
-            first = first or (found, plan_or_why)
+            if first is None or (IMAGES in plan_or_why and IMAGES not in first[1]):
+                first = found, plan_or_why
             attempts += known
             if attempts == _ATTEMPTS:
                 break
@@ -193,15 +197,22 @@ class _Best:
         return _Chosen(first[0], displayed(self.run, *first, self.search), cheaper(self.search, first[0]))
 
     def _leanest(self, chosen: _Chosen) -> _Chosen:
-        """The plan without the steps that it fits without, which only made it faster: nobody has asked for those."""
-        if self.search.tight:
-            return chosen
+        """The plan without the steps that it fits without, which only made it faster: nobody has asked for those. One
+        that may fit goes without a step where what is likely then leaves room enough."""
         for leaner in self.search.leaner(chosen.fitting):
+            if self.search.tight and not self._is_as_good(leaner, chosen.fitting):
+                continue
             if self.feasibility.can(leaner.candidate.changes):
                 plan = attempted(self.run, leaner, self.search, self.feasibility)
                 if isinstance(plan, Plan):
                     return self._leanest(_Chosen(leaner, plan, ""))
         return chosen
+
+    def _is_as_good(self, leaner: Fitting, found: Fitting) -> bool:
+        """Whether of two that may fit the leaner one has room enough, and is no less likely to fit."""
+        one, other = leaner.estimate, found.estimate
+        limit = self.search.limit
+        return leaves_room(one, limit) and more_likely_than_not(one, limit) >= more_likely_than_not(other, limit)
 
     def _by_own_config(self, chosen: _Chosen) -> _Chosen:
         """The plan with the config that the project has for more offload, where it would make a new one for a part of
@@ -229,6 +240,12 @@ class _Best:
         if (near := self.closer) is not None:
             rejected = (Rejected(near.candidate.name, near.estimate, decides(near.spec, near.estimate)), *rejected)
         return replace(found.plan, proves=partial(proof, self.search, found.cheaper), rejected=rejected)
+
+
+def _guards_against_images(shown: _Chosen | None, found: _Chosen) -> bool:
+    """Whether a plan gives up an engine, or brings a package, for images of which nobody says how many there are: to
+    say that is less, and the plan that does without is shown."""
+    return shown is not None and IMAGES in (shown.plan.by_hand or "") and found.fitting.candidate.leaves
 
 
 def _makes_a_file(plan: Plan) -> bool:
@@ -279,6 +296,8 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
         applied, result = alone, _as_claimed(run, found, search, alone, feasibility)
         if isinstance(result, str):
             return result
+    if search.tight:
+        applied = feasibility.with_fewer_gaps(applied, result)
     applied = feasibility.installing(found.candidate, applied)
     if search.tight and applied.run.spec is not None and _without_images_alone(applied.run.spec, search):
         return LeftToPerson(f"nobody says of a sample {IMAGES}", applied)
@@ -290,13 +309,16 @@ def attempted(run: Run, found: Fitting, search: Search, feasibility: Feasibility
     if reason := beyond_job(run, applied.run.spec, result):
         return LeftToPerson(reason, applied)
     plan = _plan(run, found, search, applied)
+    jobs = tuple(beyond_starting_job(run, applied.run.spec, result, feasibility.workspace))
     limits = tuple(_up_to(applied.run.spec))
     names = tuple(named_after(run.spec, applied, found.candidate.changes))
     also = tuple(_along(applied))
     plan = replace(plan, effects=(*plan.effects, *also, *names, *limits))
     fix = feasibility.care.weighed(plan.fix)
-    if (limits or LIST in applied.places) and fix.applicability is Applicability.SAFE:
+    if (limits or jobs or LIST in applied.places) and fix.applicability is Applicability.SAFE:
         fix = replace(fix, applicability=Applicability.UNSAFE)
+    if jobs and fix.applicability is Applicability.UNSAFE:
+        fix = replace(fix, caution="; ".join(filter(None, (fix.caution, *jobs))))
     if fix.applicability is Applicability.DISPLAY:
         return fix.caution
     return replace(
@@ -431,15 +453,17 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     claimed = _claimed(candidate, steps)
     done = actions(run, claimed, applied)
     gradients = (*_clips(run, applied.run), *undivided(run, applied.run)) if applied is not None else ()
-    shown = tuple(_shown(applied)) if applied is not None else ()
+    shown = tuple(_beside(applied, VISIBLE, "0")) if applied is not None else ()
+    expands = tuple(_beside(applied, EXPANDS, True)) if applied is not None else ()
+    caution = _caution(found, search, told=bool(expands))
     if (search.tight or gradients) and applicability is Applicability.SAFE:
         applicability = Applicability.UNSAFE
     return Plan(
         applicability=applicability,
-        steps=(*steps, *shown),
+        steps=(*steps, *shown, *expands),
         estimate=found.estimate,
         relative_step_time=rounded(found.step_time),
-        fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed, _caution(found, search)),
+        fix=Fix("; ".join(action.said() for action in done), applicability, edits, claimed, caution),
         actions=done,
         rejected=_ladder_rejected(run, candidate.changes),
         name=f"{candidate.name} on one GPU" if shown else candidate.name,
@@ -447,11 +471,11 @@ def _plan(run: Run, found: Fitting, search: Search, applied: Applied | None) -> 
     )
 
 
-def _shown(applied: Applied) -> Iterator[Step]:
-    """That a plan has the launch see one GPU of several."""
-    edits = tuple(each.edit for each in applied.written if each.change == VISIBLE)
+def _beside(applied: Applied, name: str, value: object) -> Iterator[Step]:
+    """That a plan sets a variable of the launch's environment."""
+    edits = tuple(each.edit for each in applied.written if each.change == name)
     if edits:
-        yield Step(VISIBLE, None, "0", edits[0].path, edits)
+        yield Step(name, None, value, edits[0].path, edits)
 
 
 def _clips(before: Run, after: Run) -> tuple[str, ...]:
@@ -484,12 +508,14 @@ def _steps(run: Run, candidate: Candidate, applied: Applied | None) -> Iterator[
         yield Step(name, before, after, path, _edits_of(edits, path))
 
 
-def _caution(found: Fitting, search: Search) -> str:
-    """That a plan may not do, and what decides it."""
+def _caution(found: Fitting, search: Search, *, told: bool) -> str:
+    """That a plan may not do, and what decides it; ``told``: the plan itself does what there is against gaps."""
     if not search.tight:
         return ""
     need = f"it may take up to {found.estimate.peak.high / GIB:.1f} of {search.limit / GIB:.1f} GiB"
     why = decides(found.spec, found.estimate)
+    if told:
+        why = why.replace(f": {VARIABLE}={VALUE}", ", before the allocator leaves fewer")
     return f"{need} ({why})" if why else need
 
 

@@ -427,3 +427,12 @@ def may_suffice(result: Estimate, limit: int) -> bool:
 def more_likely_than_not(result: Estimate, limit: int) -> bool:
     """Whether the middle of what is likely and what is to be planned for is within what there is."""
     return may_suffice(result, limit) and result.peak.likely + result.peak.high <= 2 * limit
+
+
+_ROOM = 0.8
+"""Share of the GPU that a run which may fit takes with room for what is not known of it."""
+
+
+def leaves_room(result: Estimate, limit: int) -> bool:
+    """Whether what a run is likely to take leaves a fifth of the GPU."""
+    return result.peak.likely <= _ROOM * limit

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lintfit.catalog.quantized import quant_method
+from lintfit.catalog.quantized import loaded_whole
 from lintfit.documents.model import Document, Kind, Span
 from lintfit.run.engine_location import has_trainer
 from lintfit.run.model import Run
@@ -21,11 +21,6 @@ _GATHERS = ("GatheredParameters", "_zero3_consolidated_16bit_state_dict", "zero_
 """Words of scripts that know how to save what ZeRO-3 shards."""
 
 
-_LOADED_WHOLE = frozenset({"fp8", "mxfp4"})
-"""Ways in which checkpoints are stored that are trained in others: ``from_pretrained`` makes no ``zero.Init`` for what
-has a quantizer (4.57 ``modeling_utils.py:get_init_context``), and the engine moves the model as it is to the GPU."""
-
-
 def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
     """Why a change to ZeRO-3 or FSDP would end a script, or leave it without its weights."""
     if run.spec is None:
@@ -38,7 +33,7 @@ def unfit_for_shards(run: Run, changes: Mapping[str, Any]) -> str:
         if run.spec.facts.model_type == "chatglm" and not run.mentions("empty_init"):
             # modeling_chatglm.py: skip_init makes each layer on the meta device, which zero.Init then finds empty.
             return "chatglm's own code takes ZeRO-3 only with from_pretrained(…, empty_init=False)"
-        if quant_method({}, run.spec.facts.name) in _LOADED_WHOLE and run.spec.quantization is None:
+        if loaded_whole(run.spec.facts.name) and run.spec.quantization is None:
             return f"transformers loads {run.spec.facts.name}, which is stored quantised, whole on every rank"
         kept = _copies_shards(run) or _hands_on_shards(run) or _saves_shards(run) or _rewards_by_shards(run)
         return refusing_stage_3(run.documents) or kept or _lost(run, "ZeRO-3")

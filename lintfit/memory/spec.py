@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from lintfit.catalog.facts import Gpu, ModelFacts
+from lintfit.catalog.quantized import loaded_whole
 from lintfit.frozen import field, frozen
 from lintfit.settings.registry import LOWER_BOUNDS, default
 from lintfit.settings.values import Fsdp
@@ -229,12 +230,12 @@ class Spec:
 
     @property
     def made_in_parts(self) -> bool:
-        """Whether ``zero.Init`` makes the model, a shard on each rank: not a quantized one.
+        """Whether ``zero.Init`` makes the model, a shard on each rank: not a quantized one, nor one that is stored so.
 
         Of that every rank has the whole on the host (transformers ``get_init_context``, ``is_quantized``).
         """
         partitions = self.engine == "deepspeed" and self.zero_stage == 3 and self.zero3_init
-        return partitions and self.quantization is None
+        return partitions and self.quantization is None and not loaded_whole(self.facts.name)
 
     @property
     def data_parallel(self) -> int:

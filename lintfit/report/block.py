@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from lintfit.findings.model import Finding, Plan, Rejected
 from lintfit.findings.results import RunResult
 from lintfit.memory.result import Estimate, Verdict
+from lintfit.memory.spec import GIB
 from lintfit.report import Line, View, shown_path
 from lintfit.report.bars import VERDICT_STYLES
 from lintfit.report.figures import WORDS, host, memory, short_gib, span
@@ -155,7 +156,7 @@ def _plan(result: RunResult, base: PurePosixPath, compact: bool, view: View) -> 
     for number, action in enumerate(plan.actions, 1):
         lines += wrapped([(f"    {number}. ", "added")], action.said(_below(base)), view.width, 7)
         lines += to_write(plan, action, 7)
-    if remarks := list(_remarks(plan, None if compact else result.estimate)):
+    if remarks := list(_remarks(plan, result.estimate, compact=compact)):
         lines += wrapped([("    ", "")], " ".join(remarks), view.width, 4)
     further = _rejected(plan.rejected)
     if not compact:
@@ -193,13 +194,17 @@ def _headed(title: str, text: str, command: str, view: View) -> list[Line]:
     return [*lines, [("    ", ""), (command, "help")]]
 
 
-def _remarks(plan: Plan, now: Estimate | None) -> Iterator[str]:
-    """What else a plan does: to the host and the training (beside the run as it is ``now``, where that is to be said),
-    to other runs; and why lintfit does not write it."""
+_MUCH = 128 * GIB
+"""Host memory that not every machine has."""
+
+
+def _remarks(plan: Plan, now: Estimate | None, *, compact: bool) -> Iterator[str]:
+    """What else a plan does: to the host and the training (beside the run as it is ``now``), to other runs; and why
+    lintfit does not write it. ``compact``: of the host only what is much, and nothing of the training."""
     after = plan.estimate
-    if now is not None:
-        if after.host.nvme or after.host.peak > now.host.peak:
-            yield f"Then {host(after)}."
+    if now is not None and (after.host.nvme or after.host.peak > max(now.host.peak, _MUCH * compact)):
+        yield f"Then {host(after)}."
+    if now is not None and not compact:
         yield from (f"{effect[0].upper()}{effect[1:]}." for effect in plan.effects)
     if plan.by_hand:
         yield f"By hand: {plan.by_hand}."

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from lintfit.catalog.config import CatalogError
 from lintfit.catalog.facts import Gpu
 from lintfit.documents.numerals import whole
+from lintfit.documents.shell_document import ShellDocument
 from lintfit.run.model import Hardware
 from lintfit.run.precedence import Sources
 from lintfit.run.processes import available
@@ -42,10 +43,12 @@ def _is_stated(there: Setting) -> bool:
 
 
 def _slurm_memory(sources: Sources) -> int | None:
+    return memory_of_job(sources.launch.document) if sources.launch is not None else None
+
+
+def memory_of_job(document: ShellDocument) -> int | None:
     """Bytes a node that ``#SBATCH --mem`` asks for (MiB without a unit); None where it says nothing, or 0 for all."""
-    if sources.launch is None:
-        return None
-    stated = [d.value for d in sources.launch.document.directives if d.key == "--mem"]
+    stated = [d.value for d in document.directives if d.key == "--mem"]
     found = re.fullmatch(r"(\d+)([KMGT]?)B?", stated[-1], re.IGNORECASE) if stated else None
     return (whole(found[1]) or 0) * _SLURM_UNITS[found[2].upper()] or None if found else None
 

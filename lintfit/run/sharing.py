@@ -98,13 +98,20 @@ class Sharing:
             if len(found) == MAX_RUNS or count == MAX_READ:
                 return Others(tuple(found), more=True, unread=len(found) < MAX_RUNS)
             other = self._run(origin)
-            if (
-                other is not None
-                and not _documents(other, run)
-                and any(self._is(document, where) for document in (*other.documents, *other.opened))
-            ):
+            if other is not None and not _documents(other, run) and self._has(other, where):
                 found.append(other)
         return Others(tuple(found))
+
+    def beside(self, run: Run) -> tuple[Run, ...]:
+        """The other launches of the file that a run begins in."""
+        origins = [each for each in self._launches(run.origin.path) if not _same(each, run.origin)][:MAX_RUNS]
+        return tuple(other for each in origins if (other := self._run(each)) is not None)
+
+    def _has(self, other: Run, where: Path) -> bool:
+        """Whether a run reads a file; or may, for it lacks one and is called with this one."""
+        if any(self._is(document, where) for document in (*other.documents, *other.opened)):
+            return True
+        return bool(other.missing) and other.origin.path in _called_with(where, self._tree(where))
 
     def writer(self, path: Path) -> Path | None:
         """The script or notebook of the tree beside a file that writes it, and would write it again as it is now."""
@@ -156,6 +163,7 @@ class Sharing:
         texts = self._tree(where)
         meant = {where, *map(resolved, _bringing(where, self._top, texts))}
         stems = {path.name: path.stem for path in sorted(meant)}
+        called = _called_with(where, texts)
         for each in texts:
             # Of a notebook the commands count, as a script's do: its cells are one run alone.
             commands = each.path.suffix in (NOTEBOOK, _NOTES)
@@ -163,7 +171,7 @@ class Sharing:
             if kind not in (Kind.SHELL, Kind.YAML):
                 continue
             names = [name for name, stem in stems.items() if stem in each.text]
-            if not names or not self._may_mean(each, names, meant):
+            if each.path not in called and (not names or not self._may_mean(each, names, meant)):
                 continue
             if kind is Kind.SHELL and detect.maybe_launch(each.text):
                 yield from self._launches(each.path)
@@ -302,6 +310,21 @@ def _bringing(where: Path, top: Path, texts: tuple[_Text, ...]) -> tuple[Path, .
             break
         known.update(dict.fromkeys(found))
     return tuple(known)[1:]
+
+
+_SCRIPT = lazy_pattern(r"[\w./-]{1,200}\.(?:sh|bash)\b")
+
+
+def _called_with(where: Path, texts: Collection[_Text]) -> frozenset[Path]:
+    """The shell scripts that some line names beside a config: as it calls them with it, they need not name it."""
+    if where.suffix not in (".yaml", ".yml", ".json"):
+        return frozenset()
+    found: set[str] = set()
+    for each in texts:
+        if where.name in each.text:
+            lines = (line for line in each.text.splitlines() if where.name in line)
+            found.update(Path(word).name for line in lines for word in _SCRIPT.findall(line))
+    return frozenset(each.path for each in texts if each.path.name in found)
 
 
 _MOST_NAMES = 50

@@ -265,6 +265,26 @@ def test_commands_of_one_file_get_all_of_a_plan_or_nothing(tmp_path: Path) -> No
     assert "--batch 1" in fixed(tmp_path, length=4096)
 
 
+@pytest.mark.parametrize(("steps", "both"), [(" --gradient_accumulation_steps 1", True), ("", False)])
+def test_the_two_branches_that_start_one_training_get_a_plan_together(tmp_path: Path, steps: str, both: bool) -> None:
+    """The words that both have are changed once, where the other launch needs the change as much; a flag that is new
+    would be one launch's alone."""
+    params = f"--output_dir out --bf16 True --gradient_checkpointing True --per_device_train_batch_size 64{steps}"
+    branches = (
+        f'params=({params})\nif [[ "$1" == "deepspeed" ]]; then\n'
+        '  deepspeed --num_gpus 2 train.py --deepspeed ds.json "${params[@]}"\nelse\n'
+        '  torchrun --nproc_per_node 2 train.py "${params[@]}"\nfi\n'
+    )
+    json_ = ZERO2.replace('"stage": 2', '"stage": 2, "offload_optimizer": {"device": "cpu"}')
+    small = TRAINER.replace("7B", "0.5B")
+    there = tree(tmp_path, run_dot_sh=branches, ds_dot_json=json_)
+    (there / "train.py").write_text(small)
+    (there / "requirements.txt").write_text("transformers\ndeepspeed\n")
+    written = fixed(there, "run.sh")
+    found = re.search(r"--per_device_train_batch_size (\d+)", written)
+    assert found is not None and (int(found[1]) < 64) is both
+
+
 def test_a_config_of_the_project_that_offloads_more_comes_before_a_new_one(tmp_path: Path) -> None:
     config = json.loads(ZERO2)
     for name, zero in (("ds", {"stage": 3}), ("ds_offload", {"stage": 3, **WHOLE})):

@@ -11,6 +11,9 @@ from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.fit.feasibility import Feasibility
 from lintfit.fit.unfit import unfit_for_half, unfit_for_shards
+from lintfit.frozen import replace
+from lintfit.memory import estimate
+from lintfit.memory.spec import GIB
 from lintfit.options.model import Options
 from lintfit.run.model import Run
 from tests.support import lintfit
@@ -120,6 +123,9 @@ def test_a_checkpoint_that_is_stored_quantised_is_loaded_whole(tmp_path: Path, m
     )
     assert "whole on every rank" in unfit_for_shards(run, {"zero_stage": 3})
     assert not unfit_for_shards(run, {"zero_stage": 2})
+    assert run.spec is not None
+    sharded = replace(run.spec, engine="deepspeed", zero_stage=3, mixed_precision="bf16", weights_dtype="bf16")
+    assert max(moment.allocated for moment in estimate(sharded).moments if moment.phase == "load") > 38 * GIB
 
 
 DISTILLS = """\

@@ -17,7 +17,7 @@ from lintfit.findings.model import Applicability, Fix, Plan
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.care import Care, said_anew, spoken_of
 from lintfit.fit.feasibility import Feasibility
-from lintfit.fit.host import beyond_job
+from lintfit.fit.host import beyond_job, beyond_starting_job
 from lintfit.fit.options import Candidate, Option
 from lintfit.frozen import replace
 from lintfit.memory import estimate
@@ -640,6 +640,23 @@ def test_a_batch_job_that_asks_for_hardly_as_much_is_to_ask_for_more(tmp_path: P
     assert ("ask for more (--mem)" in beyond_job(run, after, result)) is more
     stated = replace(run, options=replace(run.options, host_memory_bytes=run.spec.host_memory_bytes))
     assert not beyond_job(stated, after, result) and not beyond_job(run, run.spec, estimate(run.spec))
+
+
+@pytest.mark.parametrize(("asked", "more"), [("300G", True), ("4T", False), ("0", False)])
+def test_a_batch_job_that_starts_the_launch_is_to_ask_for_more(tmp_path: Path, asked: str, more: bool) -> None:
+    (tmp_path / "ds.json").write_text('{"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}\n')
+    (tmp_path / "train.py").write_text(FLAGS.replace("0.5B", "14B"))
+    launch = "torchrun --nproc_per_node 8 train.py --output_dir out --bf16 True --gradient_checkpointing True"
+    (tmp_path / "run.sh").write_text(f"{launch} --deepspeed ds.json\n")
+    (tmp_path / "submit.sh").write_text(f"#!/bin/bash\n#SBATCH --mem={asked}\n\nbash run.sh\n")
+    workspace = Workspace(tmp_path)
+    (judged,) = load_runs([Path("run.sh")], Options(gpu="RTX 3090", seq_len=512, isolated=True), workspace)[1]
+    run = judged.run
+    assert run.spec is not None
+    after = replace(run.spec, offload_optimizer="cpu")
+    reason = " ".join(beyond_starting_job(run, after, estimate(after), workspace))
+    assert (re.search(r"submit\.sh, which starts it, asks for 300: ask for more", reason) is not None) is more
+    assert not list(beyond_starting_job(run, run.spec, estimate(run.spec), workspace))
 
 
 @pytest.mark.parametrize(

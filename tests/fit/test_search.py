@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lintfit.fit.axes import attention, axes
+from lintfit.fit.axes import attention, axes, micro_batch
 from lintfit.fit.bounds import floor
 from lintfit.fit.options import Effect, Subject, run_of
-from lintfit.fit.search import Search, suffices
+from lintfit.fit.search import Search, leaves_room, suffices
 from lintfit.fit.space import Space
 from lintfit.memory import estimate
 from lintfit.memory.engines.model_states import states
@@ -195,3 +195,18 @@ def test_no_more_is_offloaded_than_a_run_needs_to_fit() -> None:
     less = [each.changes for each in space.offloading_less(both) if each is not None]
     assert less
     assert all(each.get("offload_param", "none") == "none" for each in less)
+
+
+def test_a_run_that_keeps_its_activations_would_rather_recompute_than_have_sixteen_times_as_many_micro_batches() -> (
+    None
+):
+    said = {"model": "Qwen/Qwen2.5-1.5B", "gpu": "RTX 3090", "seq_len": 512, "micro_batch_size": 16}
+    for recomputes, one in ((False, 9), (True, 1)):
+        spec = spec_from_mapping({**said, "gradient_checkpointing": recomputes})
+        counts = {o.changes["micro_batch_size"]: o.counts for o in micro_batch.options(Subject(run_of(spec), spec))}
+        assert counts == {1: one, 2: 1, 4: 1, 8: 1}
+
+
+def test_room_is_a_fifth_of_the_gpu() -> None:
+    result = estimate(spec_from_mapping({"model": "gpt2", "gpu": "RTX 3090", "seq_len": 128}))
+    assert leaves_room(result, 2 * result.peak.likely) and not leaves_room(result, result.peak.likely + GIB // 8)

@@ -139,3 +139,26 @@ def test_who_writes_a_file_of_this_name_elsewhere_does_not_write_this_one(tmp_pa
     assert tree.writer(Path("configs/ds.json")) is None
     (tmp_path / "make.py").write_text('open("configs/ds.json", "w").write("{}")\n')
     assert sharing(Workspace(tmp_path), Options()).writer(Path("configs/ds.json")) == Path("make.py")
+
+
+PARSER = TRAINER.replace("HfArgumentParser", "TrlParser").replace(
+    "(args,) = TrlParser(TrainingArguments).parse_args_into_dataclasses()",
+    "(args,) = TrlParser((TrainingArguments,)).parse_args_and_config()",
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "shared"),
+    [("bash other.sh args.yaml", True), ("bash other.sh config args.yaml", True), ("bash other.sh more.yaml", False)],
+)
+def test_a_recipe_that_another_launch_is_called_with(tmp_path: Path, call: str, shared: bool) -> None:
+    """Its launch has ``$1``, and names no file; one that lacks what it is called with may be given this one."""
+    (tmp_path / "train.py").write_text(PARSER.replace("import Auto", "import TrlParser, Auto"))
+    (tmp_path / "args.yaml").write_text("output_dir: out\nper_device_train_batch_size: 4\n")
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 train.py --config args.yaml\n")
+    (tmp_path / "other.sh").write_text("torchrun --nproc_per_node 4 train.py --config $1\n")
+    (tmp_path / "README.md").write_text(f"```bash\n{call}\n```\n")
+    workspace = Workspace(tmp_path)
+    loaded, _ = load_runs([Path("run.sh")], Options(), workspace)
+    found = sharing(workspace, Options()).others(Path("args.yaml"), loaded.runs[0])
+    assert ([run.origin.path.name for run in found.runs] == ["other.sh"]) is shared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import log2
 
 from lintfit.fit.divisors import divisors
 from lintfit.fit.options import Option, Subject
@@ -20,5 +21,22 @@ def options(subject: Subject) -> Iterator[Option]:
     for size in divisors(samples):
         if size != spec.micro_batch_size and fills_groups(subject.run, size, ranks):
             larger = size > spec.micro_batch_size
-            counts, grows = 1 + subject.taking_back * larger, larger and subject.recomputes
+            counts, grows = 1 + subject.taking_back * larger + _far(subject, size), larger and subject.recomputes
             yield Option(f"micro-batch {size}", {"micro_batch_size": size}, counts=counts, grows=grows)
+
+
+_FURTHEST = 8
+"""How many times as many micro-batches a step may have before one would rather recompute."""
+
+
+def _far(subject: Subject, size: int) -> int:
+    """As how many changes more a micro-batch ranks that is a small part of what it was, in a run that keeps all its
+    activations: kernels of few samples leave the GPU idle, and recomputing lets it keep more of them."""
+    spec = subject.spec
+    if spec.gradient_checkpointing is not False or not subject.recomputes or size * _FURTHEST >= spec.micro_batch_size:
+        return 0
+    return round(_A_HALF * log2(spec.micro_batch_size / size))
+
+
+_A_HALF = 2
+"""As how many changes more each halving ranks then."""

@@ -201,12 +201,18 @@ class Launch:
         return add_before(self.document, words[index - 1] if behind else script, text)
 
     def set_variable(self, name: str, value: str) -> tuple[FileEdit, ...] | None:
-        """The edit that sets a variable of the environment right in front of the command's program."""
+        """The edit that sets a variable of the environment right in front of the command's program: on a line of its
+        own where those before it stand so."""
         program = self.invocation.program
         if self.fixed or program.moved or not program.editable or name in self.environment:
             return None
         first = self.invocation.prefix[0] if self.invocation.prefix else program
-        return (FileEdit(self.document.path, Edit.insert(first.at.start, f"{name}={value} "), self.document),)
+        start = first.at.start
+        line = self.document.text.rfind("\n", 0, start) + 1
+        indent, before = self.document.text[line:start], self.document.text[:line]
+        alone = before.endswith("\\\n") and not indent.strip()
+        text = f"{name}={value} \\\n{indent}" if alone else f"{name}={value} "
+        return (FileEdit(self.document.path, Edit.insert(start, text), self.document),)
 
     def asks_for(self, before: int, after: int) -> tuple[FileEdit, ...]:
         """The edits that make the batch job ask for ``after`` GPUs on each node where it asks for ``before``, and

@@ -207,3 +207,14 @@ def test_a_loss_that_is_computed_with_the_output_layer(lines: tuple[str, ...], l
     text = INHERITS.format(body="\n".join(f"        {line}" for line in lines))
     found = script(text, "").settings.get("loss")
     assert (found.value if found is not None else None) == loss
+
+
+@pytest.mark.parametrize(
+    ("made", "loss"), [("LigerFusedLinearCrossEntropyLoss(reduction='sum')", "liger"), ("CrossEntropyLoss()", None)]
+)
+def test_a_loss_with_the_output_layer_that_the_class_holds(made: str, loss: object) -> None:
+    body = "        return self.fused(self.lm_head.weight, self.model(input_ids)[0], labels)"
+    held = f"    def __init__(self, config):\n        super().__init__(config)\n        self.fused = {made}\n\n"
+    text = INHERITS.replace("    def layers_of", f"{held}    def layers_of").format(body=body)
+    found = script(text, "").settings.get("loss")
+    assert (found.value if found is not None else None) == loss

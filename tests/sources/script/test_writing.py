@@ -116,6 +116,22 @@ def test_a_new_flag_where_a_parser_fills_the_arguments() -> None:
     assert script(PARSED, "--model_name_or_path a/b").write("deepspeed", "ds.json") is None
 
 
+def test_no_input_is_opened_where_a_switch_of_the_script_has_checkpoints_not_reenter() -> None:
+    switch = (
+        "        if training_args.gradient_checkpointing:\n"
+        "            training_args.gradient_checkpointing_kwargs = {'use_reentrant': False}\n"
+    )
+    text = PARSED.replace("        dtype = (", f"{switch}        dtype = (", 1)
+    asked: list[str] = []
+
+    def add(name: str, value: str | None) -> tuple[FileEdit, ...]:
+        asked.append(name)
+        return ()
+
+    assert script(text, "--model_name_or_path a/b", add_flag=add).write("gradient_checkpointing", True) == ()
+    assert asked == ["gradient_checkpointing"]
+
+
 def test_a_flag_with_dashes_is_spelled_as_declared() -> None:
     asked: list[tuple[str, str | None]] = []
 

@@ -8,6 +8,7 @@ the library's. Of several passes one is a lower bound; of what a loop runs, or a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
@@ -46,7 +47,7 @@ def read(reading: Reading) -> None:
     wraps = models.in_own_module(made)
     forward = made.cls.member("forward")
     if isinstance(forward, Function) and isinstance(forward.node, cst.FunctionDef):
-        _fuses_loss(reading, made.cls.name, forward.node)
+        _fuses_loss(reading, made.cls, forward.node)
         name, runs = forward.node.name, _runs(reading, made, forward.node)
     elif wraps and made.cls.node is not None:
         name, runs = made.cls.node.name, 0  # it has none: what trains it calls its parts
@@ -68,14 +69,29 @@ _FUSED = re.compile(r"(?:^|_)linear_cross_entropy$|FusedLinearCrossEntropy(?:Los
 """Losses that are computed together with the output layer: Cut Cross Entropy's, and Liger's."""
 
 
-def _fuses_loss(reading: Reading, cls: str, forward: cst.FunctionDef) -> None:
+def _fuses_loss(reading: Reading, cls: Class, forward: cst.FunctionDef) -> None:
     """Note a loss for which nobody makes whole logits; where some are made beside it, for whatever, nobody knows."""
     calls = [node for node in walk(forward) if isinstance(node, cst.Call)]
-    fused = next((call for call in calls if _FUSED.search(dotted(call.func).removesuffix(".apply"))), None)
+    held = frozenset(_held_losses(cls))
+    fused = next((call for call in calls if _is_fused(call) or dotted(call.func) in held), None)
     if fused is None:
         return
     makes = any(dotted(call.func) == "self.lm_head" or _is_the_library_s(call) for call in calls)
-    reading.state("loss", UNKNOWN if makes else "liger", fused, f"{cls}.forward computes the loss with the head")
+    reading.state("loss", UNKNOWN if makes else "liger", fused, f"{cls.name}.forward computes the loss with the head")
+
+
+def _held_losses(cls: Class) -> Iterator[str]:
+    """The parts of a class that are such a loss, as its methods call them (``self.loss``)."""
+    made = cls.member("__init__")
+    if not isinstance(made, Function) or made.node is None:
+        return
+    for node in walk(made.node):
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call) and _is_fused(node.value):
+            yield from (dotted(each.target) for each in node.targets)
+
+
+def _is_fused(call: cst.Call) -> bool:
+    return bool(_FUSED.search(dotted(call.func).removesuffix(".apply")))
 
 
 def _has_own_loss(forward: object) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from lintfit.documents import python_edits
+from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.python_layout import step
 from lintfit.errors import CannotWrite
 from lintfit.sources.script.interpreter.expressions import dotted
@@ -127,6 +128,14 @@ def _function_of(calls: Calls, node: cst.CSTNode) -> cst.FunctionDef | None:
     return next((each for each in outer if isinstance(each, cst.FunctionDef)), None)
 
 
+_NOT_BY_SWITCH = lazy_pattern(
+    r"\n([ \t]*)if [\w.]{0,60}\bgradient_checkpointing:[ \t]*\n\1[ \t]+"
+    r"[\w.]{0,60}\bgradient_checkpointing_kwargs[ \t]*=[ \t]*"
+    r"(?:\{[ \t]*[\"']use_reentrant[\"'][ \t]*:|dict\([ \t]*use_reentrant[ \t]*=)[ \t]*False\b"
+)
+"""What says so of a launch that checkpoints alone: a branch that is not taken as long as this one does not."""
+
+
 def _reentrant(source: Script) -> bool:
     stated = source.settings.get("use_reentrant")
     if stated is not None and stated.value is False and stated.provenance.kind == "file":
@@ -138,6 +147,8 @@ def _reentrant(source: Script) -> bool:
         else None
     )
     if isinstance(given, Mapping) and given.get("use_reentrant") is False:
+        return False
+    if any(_NOT_BY_SWITCH.search(document.text) for document in source.reading.calls.documents):
         return False
     known = (source.reading.version(name) for name in ("transformers", "transformers>="))
     return not any(version is not None and version >= (OPENS_INPUT,) for version in known)
