@@ -87,7 +87,7 @@ def _severity(context: RunContext, states: bool) -> Severity:
         return Severity.INFO  # whoever has a script or a recipe that one GPU does not hold starts it on several
     if _certain(context, states):
         return Severity.WARNING if _is_shown(run) else Severity.ERROR
-    if context.fits_at or _is_shown(run):
+    if context.fits_at or _is_shown(run) or _is_open_when_short(context):
         return Severity.INFO
     return Severity.WARNING if exact_length(run) or _is_clear(context.estimate) else Severity.INFO
 
@@ -96,6 +96,12 @@ def _certain(context: RunContext, states: bool) -> bool:
     """Whether a run on a stated engine surely ends out of memory: whatever samples' length is, or with a length that
     all have."""
     return states or (_is_clear(context.estimate) and (exact_length(context.run) or context.fits_with_no_data))
+
+
+def _is_open_when_short(context: RunContext) -> bool:
+    """Whether nobody knows whether short samples fit, of a step of which not all is counted, nor how long they are."""
+    short = context.at_short
+    return not exact_length(context.run) and short is not None and short.verdict is not Verdict.DOES_NOT_FIT
 
 
 def _waits_for_evaluation(context: RunContext) -> bool:

@@ -3,14 +3,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import change, fits, spared, stated_at
+from lintfit.checks.helpers.runs import change, fits, likely_fits, spared, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.findings.model import Applicability, Severity
 
 _SOONER = {"zero_grad": "step"}
 
 _WORTH_IT = 0.05
-"""Share of the GPU below which it is information, unless the run fits without."""
+"""Share of the GPU below which it is information, unless a run that likely runs out of memory fits without."""
 
 _WHERE = {
     "forward": "zero_grad in front of the next forward pass leaves the gradients beside the evaluation",
@@ -27,7 +27,8 @@ def check_run(context: RunContext) -> Iterator[Report]:
     estimate = context.estimate
     if not saved or estimate is None or estimate.capacity_bytes is None:
         return
-    small = saved < _WORTH_IT * estimate.capacity_bytes and not fits(context.what_if(**_SOONER))
+    decides = not likely_fits(context) and fits(context.what_if(**_SOONER))
+    small = saved < _WORTH_IT * estimate.capacity_bytes and not decides
     yield Report(
         place,
         f"{_WHERE[spec.zero_grad]}: {gib(saved)} at the peak",

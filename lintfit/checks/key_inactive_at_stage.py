@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lintfit.checks.helpers.context import FileContext, Report
+from lintfit.checks.helpers.context import FileContext, Report, has_room
 from lintfit.checks.helpers.readers import installed
+from lintfit.checks.helpers.runs import most
 from lintfit.checks.helpers.trees import data_of, dotted, number, without, written, zero_stage
 from lintfit.checks.helpers.wording import an, listed, united
 from lintfit.documents.model import DataDocument, Entry, Node
 from lintfit.findings.model import Applicability, Related, Severity
+from lintfit.memory.result import Verdict
+from lintfit.run.model import Run
 from lintfit.schema.sections import Older, keys, least_stage, load, section_at
 from lintfit.settings.model import Place
 
@@ -24,19 +27,19 @@ def check_file(context: FileContext) -> Iterator[Report]:
         if stage is not None:
             yield from _refused(document, root, stage, installed(context.runs, "deepspeed"))
         if stage is not None and section is not None and section.shape == "mapping":
-            yield from _deepspeed(document, section, stage)
+            yield from _deepspeed(document, section, stage, context.runs)
     found = data_of(context, "accelerate")
     if found is not None:
-        yield from _accelerate(*found)
+        yield from _accelerate(*found, context.runs)
 
 
-def _deepspeed(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
+def _deepspeed(document: DataDocument, section: Node, stage: int, runs: Sequence[Run]) -> Iterator[Report]:
     for name in ("offload_param", "offload_optimizer"):
         entry = section.entry(name)
         least = least_stage(section_at(load("deepspeed"), _ZERO), name)
         device = entry.value.get("device") if entry is not None else None
         if entry is not None and stage < least and device is not None and device.value not in _NONE:
-            yield _inactive_offload(document, (_ZERO, name), entry, stage, least)
+            yield _inactive_offload(document, (_ZERO, name), entry, stage, least, runs)
     ratio = section.get("offload_optimizer", "ratio")
     value = number(ratio)
     if ratio is not None and value is not None and value < 1 and stage != 3:
@@ -81,14 +84,36 @@ def _without_its_partner(document: DataDocument, root: Node, older: Older) -> It
     )
 
 
-def _inactive_offload(document: DataDocument, path: tuple[str, ...], entry: Entry, stage: int, least: int) -> Report:
+def _inactive_offload(
+    document: DataDocument, path: tuple[str, ...], entry: Entry, stage: int, least: int, runs: Sequence[Run]
+) -> Report:
     what = "parameters" if "param" in entry.key else "optimizer states"
     needs = "stage 3" if least == 3 else "stage 1, 2 or 3"
     return Report(
         Place(document, entry.key_span),
         f'"{entry.key}" has no effect at ZeRO stage {stage}: it needs {needs}, and the {what} stay on the GPU',
+        severity=Severity.INFO if runs and all(_has_room_for(run, what) for run in runs) else None,
         fix=without(document, "delete it: nothing reads it at this stage", Applicability.SAFE, path),
     )
+
+
+_LITTLE = 2**30
+"""Bytes below which nobody misses what an offload would give back."""
+
+
+def _has_room_for(run: Run, what: str) -> bool:
+    """Whether a run surely has room for what stays on the GPU, or that is little: the optimizer states of adapters, the
+    weights of a small model."""
+    if what == "optimizer states" and run.value("method") == "lora":
+        return True
+    if run.spec is None:
+        return False
+    from lintfit.memory import estimate
+
+    result = estimate(run.spec)
+    names = ("optimizer_states", "master_weights") if what == "optimizer states" else ("parameters",)
+    little = most(result, *names) < _LITTLE
+    return little or (result.verdict is Verdict.FITS and has_room(result))
 
 
 def _stage3_keys(document: DataDocument, section: Node, stage: int) -> Iterator[Report]:
@@ -115,7 +140,7 @@ def _stage3_keys(document: DataDocument, section: Node, stage: int) -> Iterator[
     )
 
 
-def _accelerate(document: DataDocument, root: Node) -> Iterator[Report]:
+def _accelerate(document: DataDocument, root: Node, runs: Sequence[Run]) -> Iterator[Report]:
     section = root.get("deepspeed_config")
     kind = root.get("distributed_type")
     if section is None or section.shape != "mapping" or kind is None or kind.value != "DEEPSPEED":
@@ -127,7 +152,7 @@ def _accelerate(document: DataDocument, root: Node) -> Iterator[Report]:
         entry = section.entry(name)
         least = least_stage(section_at(load("accelerate"), "deepspeed_config"), name)
         if entry is not None and stage < least and not _is_none(entry.value):
-            yield _inactive_offload(document, ("deepspeed_config", name), entry, int(stage), least)
+            yield _inactive_offload(document, ("deepspeed_config", name), entry, int(stage), least, runs)
 
 
 def _is_none(device: Node) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lintfit.checks.helpers.batches import triple
 from lintfit.checks.helpers.context import Report, RunContext
-from lintfit.checks.helpers.runs import most, place_of, stated_at
+from lintfit.checks.helpers.runs import STATES, is_sure, most, place_of, stated_at
 from lintfit.checks.helpers.wording import gib
 from lintfit.documents.lines import line_end, line_start
 from lintfit.documents.model import Kind
@@ -13,6 +13,7 @@ from lintfit.findings.model import Severity
 from lintfit.memory.result import Verdict
 from lintfit.run.model import Run
 from lintfit.settings.model import Place
+from lintfit.verdict.capped import exact_length
 
 _WORTH_NAMING = 2**28
 """Bytes of buffers below which a message does not name them."""
@@ -50,10 +51,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 
 def _would_help(context: RunContext) -> bool:
-    """Whether what does not fit would be less in shards: adapters have small gradients and states, and below stage 3
-    each process has the whole weights all the same."""
-    run = context.run
-    return context.verdict is Verdict.DOES_NOT_FIT and (run.value("method") == "full" or run.value("zero_stage") == 3)
+    """Whether what does not fit, however long its samples are, would be less in shards by half of what is too much:
+    adapters have small gradients and states, and where it is logits that have no room, shards give none."""
+    estimate, stage = context.estimate, context.run.value("zero_stage")
+    if context.verdict is not Verdict.DOES_NOT_FIT or estimate is None or estimate.capacity_bytes is None:
+        return False
+    shards = sum(estimate.component(name) for name in STATES if name != "parameters" or stage == 3)
+    least = context.at_short if not exact_length(context.run) and context.at_short is not None else estimate
+    return is_sure(context) and 2 * shards >= least.peak.likely - estimate.capacity_bytes
 
 
 def _is_not_sure(run: Run) -> bool:

@@ -103,7 +103,7 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
         return True
     if unknown.home is not None and root.get(*unknown.home, key) is not None:
         return False  # the library does what stands there, which is another thing
-    if is_foreign(unknown) and (_is_once_at_most(value) or _is_off(value)):
+    if is_foreign(unknown) and (_is_once_at_most(value) or _is_off(value) or _is_words(key, value)):
         return True
     left = value.value == "auto" and (of_zero or not meant)
     return left or is_nothing(value, meant) or is_default(value.value, meant)
@@ -111,6 +111,13 @@ def costs_nothing(root: Node, unknown: UnknownKey) -> bool:
 
 def _is_once_at_most(value: Node) -> bool:
     return type(value.value) in (int, float) and value.value in (0, 1)
+
+
+def _is_words(key: str, value: Node) -> bool:
+    """Whether a key says no more than names (``"model_type": "llama"``, a list of them): nothing is switched on by it,
+    unless it names a precision."""
+    said = value.elements if value.shape == "sequence" else (value,)
+    return key not in _DTYPE_KEYS and all(isinstance(each.value, str) for each in said)
 
 
 _SWITCH = "enabled"
