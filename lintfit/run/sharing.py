@@ -104,7 +104,7 @@ class Sharing:
 
     def beside(self, run: Run) -> tuple[Run, ...]:
         """The other launches of the file that a run begins in."""
-        origins = [each for each in self._launches(run.origin.path) if not _same(each, run.origin)][:MAX_RUNS]
+        origins = [each for each in self._launches(run.origin.path) if not self._same(each, run.origin)][:MAX_RUNS]
         return tuple(other for each in origins if (other := self._run(each)) is not None)
 
     def _has(self, other: Run, where: Path) -> bool:

@@ -32,7 +32,7 @@ def read(reading: Reading) -> None:
 def kept(document: PythonDocument) -> Iterator[tuple[str, cst.Call]]:
     """Checkpoints that are put on a GPU and whose name stands until a loop of training in the same block has ended."""
     for loop in loops.loops(document):
-        if loop.around or next(loops.backwards(loop.node), None) is None:
+        if loop.around or next(iter(loops.backwards(loop.node)), None) is None:
             continue
         bound: dict[str, cst.Call] = {}
         for statement in _above(document.parent(loop.node), loop.node):
