@@ -38,9 +38,22 @@ def check_run(context: RunContext) -> Iterator[Report]:
             # With which command a recipe is started that nothing starts is only assumed.
             surely = each.stops and not each.ignored and not each.newer and context.run.usual_command is None
             surely = surely and not _is_of_another(each, context.run)
-            idle = later or _is_left_blank(each, context.run) or bool(each.fork)
+            idle = later or _is_left_blank(each, context.run) or bool(each.fork) or _is_own_form(context.run)
             lost = Severity.INFO if idle or _costs_nothing(each) else Severity.WARNING
             yield Report(each.place, message, None if surely and not idle else lost, help=_help(each))
+
+
+_MANY = 2
+"""Keys that no front end knows, from which on a recipe that nothing starts is likely in a form of its author's."""
+
+
+def _is_own_form(run: Run) -> bool:
+    """Whether a recipe that nothing starts has several keys that its front end does not know, unlike any that it
+    does (``framework: ms-swift``): its author keeps notes in it, or a program of the project's own reads it."""
+    if run.usual_command is None:
+        return False
+    unknown = (each for each in run.refused if each.key and not each.ignored and each.history is None)
+    return sum(each.refusal.meant is None for each in unknown) >= _MANY
 
 
 _TRACKERS = ("comet_", "mlflow_", "swanlab_", "trackio_", "wandb_")

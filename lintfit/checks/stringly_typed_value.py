@@ -30,6 +30,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
             yield _report(found, harmless)
 
 
+def _is_as_meant(found: FoundMistake) -> bool:
+    """Whether nobody checks the value, and its word for true is as true as any other."""
+    mistake = found.mistake
+    return mistake.literal == "true" and not mistake.refused and not mistake.coerced and not found.fails_later
+
+
 def _is_number_in_json(found: FoundMistake) -> bool:
     """Whether a DeepSpeed JSON is only called a YAML, in which ``5e8`` is a word: accelerate and transformers read what
     they are handed with ``json.load`` (``HfDeepSpeedConfig``)."""
@@ -54,6 +60,6 @@ def _report(found: FoundMistake, harmless: bool) -> Report:
     return Report(
         Place(found.document, mistake.node.span),
         f"{found.statement} {what} ({mistake.allowed}): {consequence}",
-        severity=Severity.INFO if harmless else found.severity,
+        severity=Severity.INFO if harmless or _is_as_meant(found) else found.severity,
         fix=spliced(found.document, f"write {text}", Applicability.SAFE, [Edit(mistake.node.span, text)]),
     )
