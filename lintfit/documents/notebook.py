@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -177,20 +177,24 @@ class _Tokens:
                 yield
 
 
-def _cells(text: str) -> Iterator[Cell]:
+def _cells(text: str) -> Sequence[Cell]:
+    """The code cells; of several lists of cells the last, as JSON's readers have it."""
     tokens = _Tokens(text)
     tokens.next()
-    number = 0
+    found: list[Cell] = []
     escaped = text.isascii() and "\\u" in text
     for key in tokens.entries():
         if key != "cells":
             tokens.skip()
             continue
-        for _ in tokens.items():
-            number += 1
+        found, items = [], tokens.items() if tokens.token == "[" else ()
+        if not items:
+            tokens.skip()
+        for number, _ in enumerate(items, 1):
             cell = _cell(tokens, number, escaped)
             if cell is not None:
-                yield cell
+                found.append(cell)
+    return found
 
 
 def _cell(tokens: _Tokens, number: int, escaped: bool) -> Cell | None:

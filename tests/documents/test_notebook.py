@@ -242,3 +242,9 @@ def test_odd_cells_are_passed_over(cells: str) -> None:
             read_notebook(text)
     else:
         assert "".join(cell.source for cell in read_notebook(text).cells) in ("", "a")
+
+
+def test_of_several_lists_of_cells_the_last_counts() -> None:
+    cell = '{"cell_type": "code", "source": "x = 1"}'
+    text = f'{{"nbformat": 4, "cells": [{cell}, {cell}], "cells": 1, "cells": {{"a": []}}, "cells": [{cell}]}}'
+    assert [each.source for each in read_notebook(text).cells] == ["x = 1"]
