@@ -19,7 +19,7 @@ from lintfit.frozen import frozen
 NAME = ".gitignore"
 LARGEST = 2**17
 """Bytes of a file of patterns that is still read."""
-MOST = 2000
+MOST = 800
 """Lines of a file that are heeded, and of the files of the folders above beyond which none is read: GitHub's longest
 template has some 400."""
 
