@@ -101,7 +101,7 @@ def _certain(context: RunContext, states: bool) -> bool:
 def _is_open_when_short(context: RunContext) -> bool:
     """Whether nobody knows whether short samples fit, of a step of which not all is counted, nor how long they are."""
     short = context.at_short
-    return not exact_length(context.run) and short is not None and short.verdict is not Verdict.DOES_NOT_FIT
+    return not exact_length(context.run) and short is not None and short.verdict is Verdict.UNKNOWN
 
 
 def _waits_for_evaluation(context: RunContext) -> bool:
