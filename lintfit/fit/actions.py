@@ -140,7 +140,7 @@ def _without_words(written: Iterable[Written], lines: _Lines, settings: Mapping[
     for each in written:
         if each.edit.document is None:
             text = lines.text(each.edit)
-            said = [_sharded(settings), *_sizes(text)]
+            said = [_sharded(settings), *_sizes(text, settings)]
             why = f"; {lines.beside}" if lines.beside else ""
             yield Action(f"({', '.join(said)}{why})", creates=each.edit.path, content=text)
         elif not lines.made(each.edit.path) and not _is_layout(each.edit):
@@ -153,14 +153,16 @@ def _sharded(settings: Mapping[str, Any]) -> str:
     return str(fsdp) if settings.get("engine") == "fsdp" and fsdp is not None else zero(settings)
 
 
-def _sizes(text: str) -> Iterator[str]:
-    """What a DeepSpeed JSON says beside the stage that decides memory: ``reduce_bucket_size auto``."""
+def _sizes(text: str, settings: Mapping[str, Any]) -> Iterator[str]:
+    """What a DeepSpeed JSON says beside the stage that decides memory: ``reduce_bucket_size auto``; a size like ``5e7``
+    where it is the plan's own."""
     try:
-        section = json.loads(text).get("zero_optimization", {})
+        section = json.loads(text, parse_float=str).get("zero_optimization", {})
     except (ValueError, AttributeError):
         return
     for key, value in section.items():
         size = isinstance(value, int) and not isinstance(value, bool)
+        size = size or (isinstance(value, str) and value != "auto" and key in ZERO_SECTION and key in settings)
         if key != "stage" and (size or (value == "auto" and key.endswith("bucket_size"))):
             yield f"{key} {value}"
         elif key == "overlap_comm" and value is False:

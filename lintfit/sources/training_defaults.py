@@ -54,6 +54,8 @@ def fields_of(cls: str) -> frozenset[str]:
     """The fields that a class accepts in any version; empty for a class that is not known."""
     found = _OLDER.get(cls, frozenset())
     for library, known in _classes(cls):
+        if library == "trl" and cls.endswith(f".{known}"):
+            found |= _OLDER.get(f"trl.{known}", frozenset())  # one of the project's by the same name has TRL's below it
         if cls.endswith(("TrainingArguments", known)) or known == "TrainingArguments":
             found |= defaults.ever_accepted(library, known)
     return found

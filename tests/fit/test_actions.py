@@ -10,7 +10,7 @@ import pytest
 from lintfit.commands.check import load_runs
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Plan
-from lintfit.fit.actions import actions
+from lintfit.fit.actions import _sizes, actions
 from lintfit.fit.alternatives import alternatives
 from lintfit.fit.applying import Applied, apply_changes
 from lintfit.fit.planner import plan
@@ -145,3 +145,10 @@ def test_what_is_only_moved_to_lines_of_its_own_is_no_action(tmp_path: Path) -> 
     said = " ".join(lintfit("fit", ".", cwd=tmp_path).out.split())
     assert 'train.py:4: add deepspeed="ds_zero3' in said
     assert "change the line" not in said and ",))" not in said
+
+
+def test_a_new_file_says_the_sizes_that_are_the_plan_s_own() -> None:
+    text = '{"zero_optimization": {"stage": 3, "sub_group_size": 1e8, "reduce_bucket_size": "auto", "other": 5e7}}'
+    own = {"sub_group_size": 100_000_000}
+    assert list(_sizes(text, own)) == ["sub_group_size 1e8", "reduce_bucket_size auto"]
+    assert list(_sizes(text, {})) == ["reduce_bucket_size auto"]

@@ -28,5 +28,6 @@ def test_default(cls: str, field: str, versions: Mapping[str, str], expected: An
 
 def test_a_config_accepts_what_it_inherits() -> None:
     assert {"packing", "per_device_train_batch_size"} <= fields_of("trl.SFTConfig")
+    assert "vllm_device" in fields_of("trl.GRPOConfig") & fields_of("open_r1.configs.GRPOConfig")
     assert "per_device_train_batch_size" not in fields_of("trl.ModelConfig")
     assert fields_of("trl.ScriptArguments") == frozenset()
