@@ -5,9 +5,9 @@ from __future__ import annotations
 from lintfit.documents.model import Kind
 from lintfit.errors import shorten
 
-MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 256 << 10, Kind.SHELL: 512 << 10, Kind.PYTHON: 4 << 20}
+MAX_BYTES = {Kind.JSON: 2 << 20, Kind.YAML: 128 << 10, Kind.SHELL: 512 << 10, Kind.PYTHON: 4 << 20}
 """Bytes of a file that is still read, by kind. The largest real DeepSpeed JSON seen has under 10 KiB, and of the YAML
-files of 180 public repositories none has 200 KiB; ruamel.yaml takes some 8 us for each. Of shell scripts and pages of
+files of 180 public repositories none has 60 KiB; ruamel.yaml takes some 8 us for each. Of shell scripts and pages of
 400 the largest, a list of models, has 300 KiB; quotes and brackets take some 4 us and 300 bytes each."""
 
 MOST_DIGITS = 4000
