@@ -3,8 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lintfit.checks.helpers.context import Report, RunContext
+from lintfit.checks.helpers.llamafactory import recipe_of
 from lintfit.checks.helpers.readers import milder, older
 from lintfit.checks.helpers.runs import place_of
+from lintfit.checks.helpers.swift import swift_of
 from lintfit.checks.helpers.trees import assigned
 from lintfit.findings.model import Applicability, Fix, Severity
 from lintfit.run.model import Run
@@ -33,7 +35,7 @@ def check_run(context: RunContext) -> Iterator[Report]:
     if not block or not run.training.trains or run.mentions(*_WAYS):
         return
     severity = _severity(run)
-    if severity is None:
+    if severity is None or _marked_by_front_end(run, block):
         return
     yield Report(
         place_of(run, "zero_stage"),
@@ -45,6 +47,25 @@ def check_run(context: RunContext) -> Iterator[Report]:
         if run.recipe is not None
         else f"call deepspeed.utils.set_z3_leaf_modules(model, [{block}]) before training",
     )
+
+
+_BY_LLAMAFACTORY = {
+    "MixtralSparseMoeBlock": "0.7",
+    "Qwen2MoeSparseMoeBlock": "0.7",
+    "DeepseekV3MoE": "0.9.3",
+    "OlmoeSparseMoeBlock": "0.9.3",
+    "Qwen3MoeSparseMoeBlock": "0.9.3",
+}
+"""The blocks that LLaMA-Factory marks, and since which release (``model/model_utils/moe.py:add_z3_leaf_module``)."""
+_BY_SWIFT = frozenset({"Qwen2MoeSparseMoeBlock", "Qwen3MoeSparseMoeBlock"})
+"""Those that ms-swift 3.9 and later mark (``llm/model/register.py:deepspeed_set_z3_leaf_modules``)."""
+
+
+def _marked_by_front_end(run: Run, block: str) -> bool:
+    factory, swift = recipe_of(run), swift_of(run)
+    if factory is not None and block in _BY_LLAMAFACTORY:
+        return factory.arguments.since(_BY_LLAMAFACTORY[block])
+    return swift is not None and block in _BY_SWIFT and swift.arguments.since(3, 9)
 
 
 def _severity(run: Run) -> Severity | None:

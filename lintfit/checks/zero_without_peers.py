@@ -52,12 +52,14 @@ def check_run(context: RunContext) -> Iterator[Report]:
 
 def _would_help(context: RunContext) -> bool:
     """Whether what does not fit, however long its samples are, would be less in shards by half of what is too much:
-    adapters have small gradients and states, and where it is logits that have no room, shards give none."""
-    estimate, stage = context.estimate, context.run.value("zero_stage")
+    adapters have small gradients and states, and where it is logits that have no room, shards give none of it."""
+    estimate, run, stage = context.estimate, context.run, context.run.value("zero_stage")
     if context.verdict is not Verdict.DOES_NOT_FIT or estimate is None or estimate.capacity_bytes is None:
         return False
+    if run.value("method") != "full" and stage != 3:
+        return False  # each process has the whole weights all the same
     shards = sum(estimate.component(name) for name in STATES if name != "parameters" or stage == 3)
-    least = context.at_short if not exact_length(context.run) and context.at_short is not None else estimate
+    least = context.at_short if not exact_length(run) and context.at_short is not None else estimate
     return is_sure(context) and 2 * shards >= least.peak.likely - estimate.capacity_bytes
 
 
