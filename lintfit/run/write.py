@@ -14,6 +14,7 @@ from lintfit.run.engine_location import has_trainer, in_launch_line
 from lintfit.run.model import Run
 from lintfit.run.new_config import handed_over, new_config_file
 from lintfit.run.precision_switch import swapped
+from lintfit.run.unused_search import ARGUMENT
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.settings.values import InLauncherFile
@@ -96,6 +97,8 @@ def by_group(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
         return None
     groups = (found["group"] for flag in run.launch.flags if (found := OF_ARGUMENTS.fullmatch(flag.name)) is not None)
     group = next(groups, None)
+    if group is not None and name == ARGUMENT:
+        return run.launch.set_flag(f"{group}.{name}", str(value))  # it may be None, and takes a word
     fields = {"gradient_checkpointing": ("gradient_checkpointing",), **TRAINING, **EVALUATION}
     if group is None or name not in fields:
         return None
