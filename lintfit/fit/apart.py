@@ -150,6 +150,7 @@ class Apart:
         in a script that reads a file itself is the script's to say)."""
         launch, found = run.launch, list(edits)
         own = run.script is not None and not run.mentions("TrlParser", "H4ArgumentParser")
+        own = own or (run.recipe is not None and run.recipe.dialect == "llamafactory")  # its YAML is all that it reads
         if launch is None or own or not has_trainer(run):
             return edits
         named = {Path(name).name for name, _ in named_recipes(launch)}
@@ -223,8 +224,9 @@ class Apart:
             if other.id in known:
                 continue
             after = self._sharing.after(other, changed)
-            reads = after is not None and not other.missing  # one that lacks a file may be given this one
-            names = changed_settings(other, after) if after is not None and reads else ("reading",)
+            # One that lacks a file and has not this one may be given it.
+            has = not other.missing or any(each.path == path for each in other.documents)
+            names = changed_settings(other, after) if after is not None and has else ("reading",)
             names = tuple(name for name in names if name not in _FOR_ALL)
             if names and after is not None and self._mends(other, after, names):
                 self.along.setdefault(other.id, path)

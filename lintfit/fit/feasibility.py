@@ -47,7 +47,7 @@ from lintfit.run.engine_location import by_launcher, has_trainer
 from lintfit.run.loading import on_own_gpu
 from lintfit.run.model import Run
 from lintfit.run.sharing import sharing
-from lintfit.run.write import why_not
+from lintfit.run.write import OF_ARGUMENTS, why_not
 from lintfit.settings.model import Place
 from lintfit.settings.values import InLauncherFile
 from lintfit.sources.launchers.launch import Launch
@@ -691,16 +691,12 @@ def _accumulates_twice(run: Run, changes: Mapping[str, Any]) -> str:
     return ""
 
 
-_OF_ARGUMENTS = re.compile(r"(?P<group>\w*(?:training|train)_?arg\w*)\.\w+")
-"""A flag for a field of the trainer's arguments, as tyro calls it."""
-
-
 def _has_flags_for_it(run: Run, made: Applied) -> str:
     """Why the call of ``TrainingArguments`` stays as it is where the launch sets fields of it by flags of their own
     (``--training_args.output_dir``), which other launches of the script do without."""
     if run.launch is None:
         return ""
-    groups = (found["group"] for flag in run.launch.flags if (found := _OF_ARGUMENTS.fullmatch(flag.name)) is not None)
+    groups = (found["group"] for flag in run.launch.flags if (found := OF_ARGUMENTS.fullmatch(flag.name)) is not None)
     group = next(groups, None)
     code = (each for each in made.written if each.edit.document is not None and each.edit.document.kind is Kind.PYTHON)
     fields = {"gradient_checkpointing": ("gradient_checkpointing",), **TRAINING, **EVALUATION}

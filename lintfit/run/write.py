@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,9 +14,11 @@ from lintfit.run.engine_location import has_trainer, in_launch_line
 from lintfit.run.model import Run
 from lintfit.run.new_config import handed_over, new_config_file
 from lintfit.run.precision_switch import swapped
+from lintfit.run.unused_search import ARGUMENT
 from lintfit.settings.model import AUTO, Place
 from lintfit.settings.registry import ZERO_SECTION
 from lintfit.settings.values import InLauncherFile
+from lintfit.sources.training_arguments import EVALUATION, TRAINING
 
 if TYPE_CHECKING:
     from lintfit.settings.values import Fsdp
@@ -83,8 +86,37 @@ def _nobody(run: Run) -> str:
     return "no file that lintfit can read" if run.script is None else "no flag, call or file that lintfit can edit"
 
 
+OF_ARGUMENTS = re.compile(r"(?P<group>\w*(?:training|train)_?arg\w*)\.\w+")
+"""A flag for a field of the trainer's arguments, as tyro calls it."""
+
+
+def by_group(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
+    """The launch's flag for a field of the trainer's arguments, where it sets others by such flags
+    (``--training_args.output_dir``); None where it does not."""
+    if run.launch is None or run.script is None or not isinstance(value, bool | int):
+        return None
+    groups = (found["group"] for flag in run.launch.flags if (found := OF_ARGUMENTS.fullmatch(flag.name)) is not None)
+    group = next(groups, None)
+    if group is not None and name == ARGUMENT:
+        return run.launch.set_flag(f"{group}.{name}", str(value))  # it may be None, and takes a word
+    fields = {"gradient_checkpointing": ("gradient_checkpointing",), **TRAINING, **EVALUATION}
+    if group is None or name not in fields:
+        return None
+    field = fields[name][0]
+    if not isinstance(value, bool):
+        return run.launch.set_flag(f"{group}.{field}", str(value))
+    edits = run.launch.set_flag(f"{group}.{field}" if value else f"{group}.no_{field}", None)
+    if edits is None or name != "gradient_checkpointing" or not value:
+        return edits
+    from lintfit.sources.script.writing.opened_input import opening
+
+    return (*edits, *opening(run.script))
+
+
 def _written(run: Run, name: str, value: Any) -> tuple[FileEdit, ...] | None:
     author = run.training
+    if (flag := by_group(run, name, value)) is not None:
+        return flag
     match name:
         case "mixed_precision":
             return _write_precision(run, value)

@@ -910,11 +910,15 @@ Trainer(model=model, args=script.training_args, train_dataset=data).train()
 
 
 @pytest.mark.parametrize(
-    ("flags", "by_hand"), [("--training_args.output_dir here", True), ("--name Qwen/Qwen2.5-0.5B", False)]
+    ("flags", "launch"), [("--training_args.output_dir here", True), ("--name Qwen/Qwen2.5-0.5B", False)]
 )
-def test_a_launch_that_sets_the_arguments_by_flags_keeps_its_script(tmp_path: Path, flags: str, by_hand: bool) -> None:
+def test_a_launch_that_sets_the_arguments_by_flags_keeps_its_script(tmp_path: Path, flags: str, launch: bool) -> None:
     (tmp_path / "train.py").write_text(BY_TYRO)
     (tmp_path / "run.sh").write_text(f"torchrun --nproc_per_node 2 train.py {flags}\n")
     plan = _plan(tmp_path / "run.sh", gpus=2)
-    told = "run.sh:1 has flags of its own for it: add --training_args." in plan.by_hand
-    assert told is by_hand
+    assert not plan.by_hand
+    assert {edit.path.name for edit in plan.fix.edits} == {"run.sh" if launch else "train.py"}
+    if launch:
+        written = " ".join(edit.edit.text for edit in plan.fix.edits)
+        flags = re.findall(r"--training_args\.(\w+)", written)
+        assert "gradient_checkpointing" in flags and len(flags) == len(re.findall("--", written))
