@@ -7,8 +7,11 @@ prefixes, ``-`` for ``_``, ``--no_x`` for booleans that default to true, the las
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice, takewhile
 from typing import Any
 
 import libcst as cst
@@ -186,6 +189,7 @@ def _scalar(text: str, kind: str) -> Any:
 def assign(fields: Iterable[Field], flags: Mapping[str, Flag]) -> dict[str, tuple[Flag, bool]]:
     """Which flag fills which field; the bool is True where it is the negation ``--no_x``."""
     known = {name: entry for entry in fields for name in (entry.name, *entry.aliases)}
+    names = sorted(known)
     found: dict[str, tuple[Flag, bool]] = {}
     for name, flag in flags.items():
         entry = known.get(name)
@@ -193,11 +197,16 @@ def assign(fields: Iterable[Field], flags: Mapping[str, Flag]) -> dict[str, tupl
         if entry is None and name.startswith("no_") and name[3:] in known:
             entry, negated = known[name[3:]], True
         if entry is None:
-            candidates = {id(e): e for full, e in known.items() if full.startswith(name)}
+            longer = takewhile(partial(_begins, name), islice(names, bisect_left(names, name), None))
+            candidates = {id(known[full]): known[full] for full in longer}
             entry = next(iter(candidates.values())) if len(candidates) == 1 else None
         if entry is not None:
             found[entry.name] = (flag, negated)
     return found
+
+
+def _begins(start: str, name: str) -> bool:
+    return name.startswith(start)
 
 
 def fill(entry: Field, flag: tuple[Flag, bool] | None, assume: bool) -> Value:
