@@ -20,14 +20,19 @@ from lintfit.sources.script.reading import loops
 from lintfit.sources.script.reading.kept_checkpoints import bound_above, has_states, kept
 from lintfit.sources.script.source import ScriptSource
 
-_LOADER = re.compile(
-    r"(^|[._])(model|\w*net|module|transformer|policy|actor|llm|optim(?:izer)?)\w*\.load_state_dict$", re.IGNORECASE
-)
+_LOADER = re.compile(r"net|(?:^|_)(?:model|module|transformer|policy|actor|llm|optim)", re.IGNORECASE)
+"""Names of what takes a checkpoint: a model, or its optimizer."""
 _PART = re.compile(r"(model|net|state_?dict|module|optim)", re.IGNORECASE)
 """Keys of a checkpoint under which weights or an optimizer's states stand."""
-_WORTH_IT = re.compile(r"torch\.load\((?s:.*)load_state_dict\(|load_state_dict\((?s:.*)torch\.load\(")
+_WORTH_IT = ("torch.load(", "load_state_dict(")
 _ELSEWHERE = ("set_default_device", "torch_xla")
 """What a script says of where its tensors are: a TPU, or a device of its own choice."""
+
+
+def _loads(name: str) -> bool:
+    """Whether a call of this name loads a checkpoint: ``model.load_state_dict``."""
+    owner, _, method = name.rpartition(".")
+    return method == "load_state_dict" and _LOADER.search(owner.rpartition(".")[2]) is not None
 
 
 def check_file(context: FileContext) -> Iterator[Report]:
@@ -35,12 +40,12 @@ def check_file(context: FileContext) -> Iterator[Report]:
     if not isinstance(source, ScriptSource) or not source.facts.trains or source.document.module is None:
         return
     document = source.document
-    if any(word in document.text for word in _ELSEWHERE) or not _WORTH_IT.search(document.text):
+    if any(word in document.text for word in _ELSEWHERE) or not all(word in document.text for word in _WORTH_IT):
         return
     assert document.module is not None
     reported: set[int] = set()
     for node in walk(document.module):
-        if isinstance(node, cst.Call) and _LOADER.search(loops.name_of(node.func) or "") and node.args:
+        if isinstance(node, cst.Call) and _loads(loops.name_of(node.func) or "") and node.args:
             load = _loaded(document, node.args[0].value, node)
             if load is not None and id(load) not in reported:
                 reported.add(id(load))

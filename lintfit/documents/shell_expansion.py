@@ -16,8 +16,8 @@ from lintfit.documents.model import Span
 from lintfit.documents.numerals import natural
 from lintfit.documents.patterns import lazy_pattern
 from lintfit.documents.shell_arithmetic import calculate
-from lintfit.documents.shell_tokens import BLANK, LETTERS, continues, skip, skip_dollar, tokens
-from lintfit.documents.shell_words import Fragment, Scope, Variable, Word, is_argument, part_of, text_of
+from lintfit.documents.shell_tokens import BLANK, LETTERS, continues, each_token, skip, skip_dollar
+from lintfit.documents.shell_words import MOST_WORDS, Fragment, Scope, Variable, Word, is_argument, part_of, text_of
 from lintfit.frozen import frozen, replace
 
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -50,9 +50,14 @@ _Lists = list[list[Fragment]]
 
 
 def words(text: str, span: Span, scope: Scope) -> list[tuple[Word, tuple[Fragment, ...]]]:
-    """The words that a stretch of a command comes to, in order, each with its fragments."""
+    """The words that a stretch of a command comes to, in order, each with its fragments.
+
+    Of more words than are worked out there is one more than that: whoever uses them says so (``bounded``).
+    """
     result: list[tuple[Word, tuple[Fragment, ...]]] = []
-    for token in tokens(text, span):
+    for token in each_token(text, span):
+        if len(result) > MOST_WORDS:
+            break
         if LETTERS.fullmatch(text, token.start, token.end) and scope.steps.take(bounds.cost(token.end - token.start)):
             written = text[token.start : token.end]  # as most words are, and what they come to
             result.append((Word(written, written, token, (token,)), (Fragment(written, token),)))

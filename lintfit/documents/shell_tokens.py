@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lintfit.documents.model import Span
 
@@ -13,7 +14,11 @@ LETTERS = re.compile(r"""[^ \t\n\r\\'"`$]+""")
 
 def tokens(text: str, span: Span) -> list[Span]:
     """Cut a stretch of a command at its unquoted blanks."""
-    found: list[Span] = []
+    return [*each_token(text, span)]
+
+
+def each_token(text: str, span: Span) -> Iterator[Span]:
+    """The same, one after the other."""
     offset, start = span.start, -1
     while offset < span.end:
         character = text[offset]
@@ -22,7 +27,7 @@ def tokens(text: str, span: Span) -> list[Span]:
             continue
         if character in BLANK:
             if start >= 0:
-                found.append(_trimmed(text, start, offset))
+                yield _trimmed(text, start, offset)
                 start = -1
             offset += 1
             continue
@@ -35,8 +40,7 @@ def tokens(text: str, span: Span) -> list[Span]:
         plain = LETTERS.match(text, offset, span.end)
         offset = plain.end() if plain is not None else min(skip(text, offset, span.end), span.end)
     if start >= 0:
-        found.append(_trimmed(text, start, span.end))
-    return found
+        yield _trimmed(text, start, span.end)
 
 
 def _trimmed(text: str, start: int, end: int) -> Span:

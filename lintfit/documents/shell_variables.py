@@ -9,19 +9,17 @@ from typing import TypeVar
 from lintfit.documents import bounds
 from lintfit.documents.model import Span
 from lintfit.documents.shell_expansion import expand, split, words
-from lintfit.documents.shell_words import Fragment, Scope, Variable
+from lintfit.documents.shell_words import MOST_WORDS, Fragment, Scope, Variable
 from lintfit.frozen import replace
 
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<subscript>\[[^\]]*\])?(?P<append>\+?)=")
-_MAX_WORDS = 5000
-"""Words of one command after expansion, or of one array; a bound against variables that double themselves."""
 _Item = TypeVar("_Item")
 
 
 def bounded(items: Sequence[_Item], what: str, scope: Scope) -> list[_Item]:
     """The items that are followed; where there are more, the reading says so."""
-    scope.steps.allows(len(items), _MAX_WORDS, what)
-    return [*items[:_MAX_WORDS]]
+    scope.steps.allows(len(items), MOST_WORDS, what)
+    return [*items[:MOST_WORDS]]
 
 
 def is_assignment(text: str, span: Span) -> bool:
@@ -61,7 +59,7 @@ def variable_at(text: str, span: Span, scope: Scope) -> Variable | None:
     parts = [part for parts in expand(text, value_span, scope) for part in parts]
     first = (*(kept[0] if kept else ()), *parts)
     small = sum(len(part.text) for part in first) <= bounds.MAX_TEXT or not (kept or _refers(first))
-    if not small or not scope.steps.allows(len(first), _MAX_WORDS, "pieces of one value"):
+    if not small or not scope.steps.allows(len(first), MOST_WORDS, "pieces of one value"):
         first = (Fragment(f"${{{name}}}", value_span, known=False),)
     return Variable(name, (first, *kept[1:]), span, value_span)
 

@@ -5,13 +5,13 @@ Every edit of a plan belongs to one of its actions: who does all of them by hand
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lintfit.documents.line_changes import line_changes
 from lintfit.documents.model import Document, FileEdit, Kind
 from lintfit.findings.model import Action, ChangedLine
 from lintfit.fit.applying import EXPANDS, VISIBLE, Applied, Written, uncasts
@@ -214,10 +214,14 @@ def _line_before(original: Document | None, document: Document, line: int) -> in
     if original is None or original.whole == document.whole:
         return line
     old, new = original.whole.splitlines(), document.whole.splitlines()
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if j1 < line <= j2:
-            return i1 + line - j1 if tag == "equal" else max(1, min(i1 + line - j1, i2))
-    return max(1, len(old))  # behind the last line
+    moved = 0  # by how many lines what comes behind the last change stands further down
+    for first, last, begin, end in line_changes(old, new):
+        if line <= begin:
+            break
+        if line <= end:
+            return max(1, min(first + line - begin, last))
+        moved = end - last
+    return max(1, min(line - moved, len(old)))
 
 
 def _trimmed(text: str, start: int, end: int, new: str) -> tuple[int, str, str]:

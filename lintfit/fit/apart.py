@@ -40,7 +40,7 @@ _OFFLOAD = re.compile(
     r"[-_]?(?<!no_)(?<!no-)(?:cpu[-_]?)?offload(?:ed|ing)?(?:[-_]cpu)?(?:[-_](?:opt(?:im(?:izer)?)?|params?)(?![0-9A-Za-z]))*",
     re.IGNORECASE,
 )
-_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
+_TRAILING = re.compile(r"(?<![ \t])[ \t]++$", re.MULTILINE)
 _FOR_ALL = frozenset({"whole_state_dict", "loop_outputs"})
 """Settings that may change for other runs: what is written does the same for every engine, or only lets go earlier of
 what nobody uses any more."""

@@ -6,15 +6,15 @@ left them; the edits that are shown in the end are the difference between the fi
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
 from lintfit.documents.files import is_notebook
+from lintfit.documents.line_changes import line_changes
 from lintfit.documents.model import Document, Edit, FileEdit, Kind, Span
 from lintfit.documents.shell_computed import referenced
 from lintfit.documents.shell_document import ShellDocument
@@ -487,28 +487,11 @@ def _as_text(path: Path, workspace: Workspace) -> Document:
 
 
 def line_edits(before: str, after: str) -> Iterator[Edit]:
-    """Edits from one text to another: changed lines, without what they have in common at both ends.
-
-    What the texts begin and end with is no change: among lines that are all alike the matcher would take any for the
-    others.
-    """
+    """Edits from one text to another: changed lines, without what they have in common at both ends."""
     old, new = _LINES.findall(before), _LINES.findall(after)
-    head = _alike(old, new)
-    old, new, above = old[head:], new[head:], old[:head]
-    tail = _alike(old[::-1], new[::-1])
-    old, new = old[: len(old) - tail], new[: len(new) - tail]
-    starts = [sum(map(len, above))]
-    for line in old:
-        starts.append(starts[-1] + len(line))
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield _trimmed(starts[i1], "".join(old[i1:i2]), "".join(new[j1:j2]))
-
-
-def _alike(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines two texts have in common from their first on."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(old), len(new)))
+    starts = [0, *accumulate(map(len, old))]
+    for first, last, begin, end in line_changes(old, new):
+        yield _trimmed(starts[first], "".join(old[first:last]), "".join(new[begin:end]))
 
 
 def _trimmed(start: int, old: str, new: str) -> Edit:

@@ -379,9 +379,16 @@ def _writes(text: str, name: str) -> bool:
     if re.search(_TO_FILE.format(f"(?:{written})"), text) is not None:
         return True
     word = rf"[\"']?(?:[^\s\"'<>|;&]{{0,200}}/)?{re.escape(name)}[\"']?"
-    return (
-        re.search(rf"^[^#\n]*(?:<<[^\n]*>[ \t]*{word}(?:\s|$)|>[ \t]*{word}[ \t]*<<)", text, re.MULTILINE) is not None
-    )
+    return any(_is_document_of(line, word) for line in text.splitlines() if "<<" in line and name in line)
+
+
+def _is_document_of(line: str, word: str) -> bool:
+    """Whether a line of a shell script puts a here-document into a file: ``cat <<EOF > name``, ``cat > name <<EOF``."""
+    code = line.partition("#")[0]
+    begins = code.find("<<")
+    if begins >= 0 and re.search(rf">[ \t]*{word}(?:\s|$)", line[begins:]) is not None:
+        return True
+    return re.search(rf">[ \t]*{word}[ \t]*<<", code) is not None
 
 
 def _takes(text: _Text, folder: Path, other: Path) -> bool:

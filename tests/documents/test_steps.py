@@ -95,7 +95,7 @@ def test_steps_of_a_workflow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_command_of_too_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not details(shell("python a.py 1 2 3\n"))
-    monkeypatch.setattr("lintfit.documents.shell_variables._MAX_WORDS", 3)
+    monkeypatch.setattr("lintfit.documents.shell_variables.MOST_WORDS", 3)
     found = again("python a.py 1 2 3\n")
     assert len(found.commands[0].words) == 3
     assert details(found) == ["more than 3 words of one command: what comes after is not followed"]

@@ -305,7 +305,7 @@ def _in_comment(document: DataDocument) -> str | None:
     """The command that a comment at the file's top says that it is started with, where it names this file."""
     said = _COMMENT.match(document.text)
     lines = re.sub(r"(?m)^#[ \t]?", "", said[0]) if said is not None else ""
-    commands = re.sub(r"\s*\\\n\s*", " ", lines).splitlines()
+    commands = re.sub(r"(?<!\s)\s*+\\\n\s*", " ", lines).splitlines()
     names = (f" {document.path.name}", f"/{document.path.name}")
     found = next((each.strip() for each in commands if _STARTS.search(each) and each.rstrip().endswith(names)), None)
     if found is None:
