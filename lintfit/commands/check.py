@@ -16,6 +16,7 @@ from lintfit.checks.vllm_trainer_overlap import vllm_does_not_start
 from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
+from lintfit.documents.limits import MAX_PLANNED
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_confirming, of_fixing, of_plans, of_tree
 from lintfit.documents.workspace import Workspace
@@ -190,6 +191,10 @@ _TOO_LONG = (
 _UNCONFIRMED = "confirming all fixes of one check may take only so long"
 
 
+def _kib(document: Document) -> str:
+    return f"{MAX_PLANNED[document.kind] >> 10} KiB"
+
+
 @frozen(eq=False)
 class _Uses:
     """Which runs have read a document."""
@@ -247,6 +252,8 @@ class _Pass:
         self.plans = of_plans(fixing)
         """What may still be spent on plans, which nobody needs for a verdict."""
         self.unplanned: list[str] = []
+        self.too_large: list[str] = []
+        """Why no plan was looked for, by run: one of its files is too large to be read many times."""
         """Runs for which no plan was looked for to the end, as that would take too long."""
         self.unconfirmed: Sequence[Finding] = ()
         """Findings whose fixes were not confirmed, as that would take too long."""
@@ -348,6 +355,12 @@ class _Pass:
             return judged  # it stops before it trains, whatever the training takes
         if judged.run.origin.index >= MOST_PLANS:
             return judged
+        large = next((each for each in judged.run.documents if len(each.text) > MAX_PLANNED[each.kind]), None)
+        if large is not None:
+            self.too_large.append(
+                f"{judged.run.id}: no plan was looked for: {large.path.as_posix()} is larger than {_kib(large)}"
+            )
+            return judged
         with self.workspace.apart(self.plans):
             planned = self._with_plan(judged)
         if not self.plans.all.spent:
@@ -386,6 +399,7 @@ class _Pass:
         short = (each.run.origin for each in results if each.verdict is Verdict.DOES_NOT_FIT)
         for path in dict.fromkeys(origin.path for origin in short if origin.index >= MOST_PLANS):
             yield f"{path.as_posix()}: plans were looked for in its first {MOST_PLANS} launches"
+        yield from self.too_large
         if self.unplanned:
             first, *others = self.unplanned
             more = f" and {len(others)} more" if others else ""

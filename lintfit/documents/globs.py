@@ -60,14 +60,19 @@ def names_of(patterns: Iterable[Pattern]) -> re.Pattern[str]:
 
 
 def _fits(group: Sequence[re.Pattern[str]], parts: Sequence[str], at: int) -> bool:
-    there = parts[at : at + len(group)]
-    return len(there) == len(group) and all(
-        segment.fullmatch(part) is not None for segment, part in zip(group, there, strict=True)
-    )
+    if len(parts) - at < len(group):
+        return False
+    for index, segment in enumerate(group, at):  # noqa: SIM110 - thousands of patterns are compared with each path
+        if segment.fullmatch(parts[index]) is None:
+            return False
+    return True
 
 
 def _find(group: Sequence[re.Pattern[str]], parts: Sequence[str], at: int) -> int | None:
-    return next((start for start in range(at, len(parts) - len(group) + 1) if _fits(group, parts, start)), None)
+    for start in range(at, len(parts) - len(group) + 1):
+        if _fits(group, parts, start):
+            return start
+    return None
 
 
 @lru_cache(maxsize=20_000)

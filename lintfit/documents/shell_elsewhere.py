@@ -19,7 +19,7 @@ from lintfit.documents.python_syntax import UNPARSED, statements
 from lintfit.documents.shell_expansion import expand
 from lintfit.documents.shell_words import Fragment, Scope, Variable
 from lintfit.documents.steps import Steps
-from lintfit.documents.written_commands import blank, commands_in
+from lintfit.documents.written_commands import blank, commands_in, passed_over
 
 _MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _ASSIGNMENT = lazy_pattern(
@@ -126,7 +126,7 @@ def make_variables(text: str, steps: Steps) -> Mapping[str, Variable]:
 
 
 def run_steps(file: FileText) -> Iterator[str]:
-    """The text of a workflow with blanks for all but one ``run`` step, for each of them."""
+    """The text of a workflow up to the end of a ``run`` step, with a comment for all above it, for each of them."""
     from lintfit.documents.yaml_reader import read_yaml
 
     root = read_yaml(replace(file, path=Path("workflow.yml"))).root
@@ -141,4 +141,4 @@ def run_steps(file: FileText) -> Iterator[str]:
         elif text[start : start + 1] in ("'", '"'):
             start, end = start + 1, end - 1
         step = _EXPRESSION.sub(lambda match: "$" + "_" * (len(match.group()) - 1), text[start:end])
-        yield blank(text[:start]) + step + blank(text[end:])
+        yield passed_over(start) + step

@@ -91,7 +91,9 @@ def _read(file: FileText, open_text: OpenText | None, given: Given | None, withi
     whole, cuts = (file, ()) if documented else _mended(file)
     job = kind_of_job(file.path, file.text) if not is_workflow(file.path) else None
     if is_workflow(file.path):
-        walks = [Walk(file, steps, text) for text in run_steps(whole)]  # each in a shell of its own
+        texts = [*islice(run_steps(whole), _MOST_JOBS + 1)]
+        steps.allows(len(texts), _MOST_JOBS, "steps of a workflow")
+        walks = [Walk(file, steps, text) for text in texts[:_MOST_JOBS]]  # each in a shell of its own
     elif is_makefile(file.path):
         walks = [Walk(file, steps, recipes(whole.text))]
         walks[0].scope.variables.update(make_variables(file.text, steps))

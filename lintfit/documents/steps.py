@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-OF_TREE = 3_000_000
-"""Steps of all readings of all scripts of a tree. The largest of 180 public repositories take 850,000."""
+OF_TREE = 1_200_000
+"""Steps of all readings of all scripts of a tree, at some twelve microseconds for each. The largest of 180 public
+repositories take 850,000."""
 OF_SHELLS = 120_000
 """Steps of all readings of shell scripts of a tree. A public repository with 175 of them takes 21,000."""
 OF_PLANS = 500_000
@@ -19,7 +20,7 @@ least. Of 229 public repositories five have more runs than ten that do not fit."
 OF_FIXING = 500_000
 """Steps of all that ``--fix`` does behind the first check of a tree: plans that are looked for anew, and runs that are
 read anew. All of a real tree's fixes are made in two or three passes, with a few runs to read in each."""
-OF_CONFIRMING = 600_000
+OF_CONFIRMING = 300_000
 """Steps of all runs that are put together again to confirm the fixes of a check, at some ten milliseconds for each. A
 public repository with 245 findings takes 184,000."""
 OF_PLAN = 15_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,15 @@ def config_for(path: Path, cli: Options) -> Options:
     """
     if cli.isolated:
         return cli
-    absolute = Path(os.path.normpath(Path(path).absolute()))
-    found = load_config(absolute if door.is_folder(absolute) else absolute.parent)
+    found = load_config(_folder_of(os.fspath(path), Path.cwd()))
     return cli.over(found) if found else cli
+
+
+@lru_cache(maxsize=1024)
+def _folder_of(path: str, _: Path) -> Path:
+    """The folder of a path that may be relative to the working directory: every finding asks for its file's."""
+    absolute = Path(os.path.normpath(Path(path).absolute()))
+    return absolute if door.is_folder(absolute) else absolute.parent
 
 
 @cache

@@ -17,7 +17,7 @@ from lintfit.memo import Memo
 from lintfit.settings.model import Provenance
 from lintfit.severity import FailOn, Severity
 
-MOST_GLOBS = 1000
+MOST_GLOBS = 200
 """Patterns of a list of a config: each is compared with every file of the tree. Long lists that people write have some
 dozens, those that programs write for them some hundred."""
 

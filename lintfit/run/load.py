@@ -34,7 +34,7 @@ _CONFIGS = (Kind.JSON, Kind.YAML)
 _STARTS = lazy_pattern(r"(?:accelerate[ \t]+launch|torchrun|deepspeed|python[\d.]*)[ \t]")
 MOST_RUNS = 500
 """Runs of a tree, configs alone apart, that are put together."""
-MOST_TRAININGS = 40
+MOST_TRAININGS = 20
 """Trainings of a notebook: for each its cells are read again."""
 MOST_READINGS = 800
 """Readings of these runs: each is read again as every older version that its reading hangs on. DeepSpeedExamples, with

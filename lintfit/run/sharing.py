@@ -91,7 +91,7 @@ class Sharing:
 
     def others(self, path: Path, run: Run) -> Others:
         """The other runs that read a file as this one does."""
-        where = resolved(self._workspace.root / path)
+        where = self._workspace.located(path)
         found: list[Run] = []
         others = [each for each in self._origins(where) if not self._same(each, run.origin)]
         for count, origin in enumerate(others):
@@ -137,7 +137,7 @@ class Sharing:
         return (one.kind, one.index) == (other.kind, other.index) and located(one.path) == located(other.path)
 
     def _is(self, document: Document, where: Path) -> bool:
-        return resolved(self._workspace.root / document.path) == where
+        return self._workspace.located(document.path) == where
 
     def _run(self, origin: Origin) -> Run | None:
         if origin not in self._built:

@@ -38,7 +38,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from lintfit.documents.model import Entry, KeyPath, Node
@@ -159,13 +159,24 @@ def unknown_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[
             path=key.path,
             entry=key.entry,
             section=key.section,
-            suggestion=None if since or key.entry.key in _OTHER_WORDS else nearest(key.entry.key, current(key.section)),
+            suggestion=None if since else _suggested(key),
             home=None if since else home_of(key.entry.key, schema, top, key.path[:-1]),
             forbidden=fate == "refused" and not (forbidden_since and older(forbidden_since)) and not _dropped(key),
             forbidden_since=forbidden_since,
             since=since,
             never_read=key.entry.key in key.section.get("x-never-read", ()),
         )
+
+
+@lru_cache(maxsize=4096)
+def _nearest(word: str, choices: tuple[str, ...]) -> str | None:
+    """The same slip stands in every config that was copied from one, and two rules ask for it."""
+    return nearest(word, choices)
+
+
+def _suggested(key: Key) -> str | None:
+    word = key.entry.key
+    return None if word in _OTHER_WORDS else _nearest(word, tuple(current(key.section)))
 
 
 def outdated_keys(root: Node, schema: Schema, older: Older = newest) -> Iterator[OutdatedKey]:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lintfit.commands import check as checking
-from lintfit.documents import steps
+from lintfit.documents import limits, steps
+from lintfit.documents.model import Kind
 from lintfit.documents.steps import Work
 from lintfit.run import load
 from tests.support import lintfit
@@ -204,3 +205,22 @@ def test_what_confirming_fixes_may_take_is_bounded(tmp_path: Path, monkeypatch: 
     assert fewer < offered
     (line,) = [line for line in said.splitlines() if line.startswith("no fix was confirmed for ")]
     assert line.endswith("confirming all fixes of one check may take only so long")
+
+
+@pytest.mark.parametrize("most", [60, 120, 240, 480, 960])
+def test_trainings_of_a_notebook_behind_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    source = TRAIN.format(batch=1, model="gpt2")
+    cells = [{"cell_type": "code", "source": source, "metadata": {}, "outputs": []}] * 8
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    monkeypatch.setattr(steps, "OF_TREE", most)
+    done = lintfit("check", ".", "--gpu", "3090", "--no-cache", cwd=tmp_path)
+    assert "internal error" not in done.err
+
+
+def test_no_plan_for_a_run_with_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(TRAIN.format(batch=64, model="Qwen/Qwen2.5-7B"))
+    assert "no plan was looked for" not in _check(tmp_path)
+    monkeypatch.setitem(limits.MAX_PLANNED, Kind.PYTHON, 100)
+    assert "train.py: no plan was looked for: train.py is larger than 0 KiB" in " ".join(_check(tmp_path).split())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lintfit.options.model import MOST_GLOBS
 from tests.hostile.child import survives, write
 
 SCRIPT = """
@@ -182,11 +183,11 @@ def test_more_patterns_than_are_compared_are_refused_in_one_line(table: str, tmp
     write(tmp_path, {"lintfit.toml": text, "train.py": SCRIPT, **{f"ds{i}.json": f"{{{keys}}}" for i in range(5)}})
     outcome = survives(tmp_path)
     (line,) = outcome.err.splitlines()
-    assert outcome.status == 2 and table in line and "at most 1000 patterns, not 15000" in line
+    assert outcome.status == 2 and table in line and f"at most {MOST_GLOBS} patterns, not 15000" in line
 
 
 def test_patterns_for_many_findings(tmp_path: Path) -> None:
-    ignores = "".join(f'"*d*{i}*" = ["deprecated-key", "unknown-nested-key"]\n' for i in range(1000))
+    ignores = "".join(f'"*d*{i}*" = ["deprecated-key", "unknown-nested-key"]\n' for i in range(MOST_GLOBS))
     keys = ", ".join(f'"k{i}": 1' for i in range(2000))
     write(
         tmp_path,

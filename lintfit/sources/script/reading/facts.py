@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import libcst as cst
 
@@ -143,7 +144,8 @@ def find(records: list[Record], calls: Calls, which: int = 0) -> FoundCalls:
     found.loads = [record for record in records if models.is_model_load(record)]
     found.trainer = _trainer(records)
     if which:
-        found.trainer = trainers(records)[which]
+        # Where no step was left for the cells in front of it, the training is not come by.
+        found.trainer = next(islice(trainers(records), which, None), None)
     begun = [record for record in records if _is_initialize(record)]
     steps = any(_STEPS.fullmatch(record.name) and record.taken is not False for record in records)
     found.initialize = certain(record for record in begun if steps or not _only_runs(record))
