@@ -289,10 +289,23 @@ class SwiftRecipe(OfKeys):
         if self.kind in ("grpo", "ppo"):
             if (stated := arguments.stated("max_length")) is not None:
                 yield stated.setting("max_prompt_length", stated.value)
+            yield from self._most_of_vllm()
             return
         found = packed or found
         if found is not None and found.value not in (None, "None", -1):
             yield found.setting("seq_len", found.value)
+
+    def _most_of_vllm(self) -> Iterator[Setting]:
+        """vLLM generates no sample that is longer than it was told: the last tokens of a completion are not asked for
+        (``swift/infer_engine/vllm_engine.py``: ``max_tokens`` up to ``max_model_len``)."""
+        arguments = self.arguments
+        most, prompt = arguments.stated("vllm_max_model_len"), arguments.stated("max_length")
+        completion = arguments.get("max_completion_length")
+        if most is None or prompt is None or completion is None or arguments.value("use_vllm") is not True:
+            return
+        if all(is_count(each.value) for each in (most, prompt, completion)):
+            if prompt.value + completion.value > most.value:
+                yield most.setting("seq_len", most.value)
 
     def _optimizer(self) -> Setting:
         arguments = self.arguments

@@ -77,6 +77,21 @@ def test_grpo_does_not_accumulate(shell_document: Read) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "length"),
+    [
+        ("--use_vllm true --vllm_max_model_len 4096", 4096),
+        ("--use_vllm true --vllm_max_model_len 16384", None),
+        ("--vllm_max_model_len 4096", None),
+        ("--use_vllm true", None),
+    ],
+)
+def test_vllm_generates_no_longer_samples_than_it_may(shell_document: Read, flags: str, length: int | None) -> None:
+    rlhf = f"swift rlhf --rlhf_type grpo {QWEN} --max_length 4096 --max_completion_length 4096"
+    found = values(recipe(shell_document, f"{rlhf} --vllm_mode colocate {flags}"))
+    assert found.get("seq_len") == length
+
+
+@pytest.mark.parametrize(
     ("before", "gpus", "engine", "stages"),
     [
         ("CUDA_VISIBLE_DEVICES=0,1,2,3", 4, "single", 4),
