@@ -147,7 +147,7 @@ def parse_gres(text: str) -> tuple[Gpu | None, int | None]:
         return None, None
     stated = re.sub(r"^--(gres|gpus)(-per-(node|task|socket))?[=\s]+", "", text.strip().strip("\"'"))
     for part in re.split(r",(?![^(]*\))", stated):
-        item = re.sub(r"\(.*?\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
+        item = re.sub(r"\([^()]*\)", "", part).strip().removeprefix("gres:").removeprefix("gres/")
         found = _gres_item(item)
         if found is not None:
             return found

@@ -16,7 +16,7 @@ from lintfit.checks.vllm_trainer_overlap import vllm_does_not_start
 from lintfit.commands.read_as import Watched, is_config_of, reader_of, source_of
 from lintfit.documents import door
 from lintfit.documents.files import decode, encode
-from lintfit.documents.limits import MAX_PLANNED
+from lintfit.documents.limits import MAX_PLANNED, MAX_PLANNED_LINES
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
 from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_confirming, of_fixing, of_plans, of_tree
 from lintfit.documents.workspace import Workspace
@@ -191,8 +191,14 @@ _TOO_LONG = (
 _UNCONFIRMED = "confirming all fixes of one check may take only so long"
 
 
-def _kib(document: Document) -> str:
-    return f"{MAX_PLANNED[document.kind] >> 10} KiB"
+def _too_large(document: Document) -> str:
+    """Why a file of a run is not read as often as looking for a plan takes; empty where it is."""
+    most = MAX_PLANNED[document.kind]
+    if len(document.text) > most:
+        return f"{document.path.as_posix()} is larger than {most >> 10} KiB"
+    if document.text.count("\n") > MAX_PLANNED_LINES:
+        return f"{document.path.as_posix()} has more than {MAX_PLANNED_LINES} lines"
+    return ""
 
 
 @frozen(eq=False)
@@ -355,11 +361,9 @@ class _Pass:
             return judged  # it stops before it trains, whatever the training takes
         if judged.run.origin.index >= MOST_PLANS:
             return judged
-        large = next((each for each in judged.run.documents if len(each.text) > MAX_PLANNED[each.kind]), None)
-        if large is not None:
-            self.too_large.append(
-                f"{judged.run.id}: no plan was looked for: {large.path.as_posix()} is larger than {_kib(large)}"
-            )
+        large = next(filter(None, map(_too_large, judged.run.documents)), "")
+        if large:
+            self.too_large.append(f"{judged.run.id}: no plan was looked for: {large}")
             return judged
         with self.workspace.apart(self.plans):
             planned = self._with_plan(judged)

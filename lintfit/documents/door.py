@@ -212,6 +212,18 @@ def _split(folder: str | Path) -> tuple[list[str], list[str]]:
     return folders, files
 
 
+def names_in(folder: Path) -> list[str]:
+    """What a folder holds, in no order; nothing where it cannot be looked into."""
+    try:
+        folders, files = _split(folder)
+    except OSError as error:
+        seen.note("listed", folder, seen.failure(error))
+        return []
+    if seen.watching is not None:
+        seen.note("listed", folder, seen.names(folders, files))
+    return [*folders, *files]
+
+
 def matching(folder: Path, pattern: str) -> Iterator[Path]:
     """The paths below a folder that a pattern fits, in no order: ``*``, ``?`` and ``[…]`` within a name, and a slash at
     the end for folders alone. What cannot be looked into holds nothing."""

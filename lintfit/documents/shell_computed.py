@@ -51,7 +51,7 @@ def source_of(document: ShellDocument, command: Command, word: Word, value: str)
     known = computed(document)
     if name in known:
         raise ValueError(f"{name} is worked out from other numbers")
-    counts = re.search(rf"\$\(\([^\n]*\b{re.escape(name)}\b", document.text) is not None
+    counts = re.search(rf"\$\(\([^\n]{{0,300}}\b{re.escape(name)}\b", document.text) is not None
     sourced = len(word.places) < 2 and any(_sets(text, name) for text in _sourced(document))
     if not sourced and not (counts and _sets(document.text, name)):
         return None

@@ -36,6 +36,8 @@ MOST_RUNS = 500
 """Runs of a tree, configs alone apart, that are put together."""
 MOST_TRAININGS = 20
 """Trainings of a notebook: for each its cells are read again."""
+MOST_FURTHER = 60
+"""The same behind the first of each in all notebooks of a tree: real ones have one, a few of them two or three."""
 MOST_READINGS = 800
 """Readings of these runs: each is read again as every older version that its reading hangs on. DeepSpeedExamples, with
 more runs than any other public repository that was checked, has 243 runs and 512 readings."""
@@ -181,6 +183,11 @@ class _Making:
                 self.begun[origin] += run.says("readings", lambda: len(questions_of(run)))
             return run
         return None
+
+    @property
+    def further(self) -> int:
+        """How many trainings of notebooks were put together behind the first of each."""
+        return sum(origin.in_notebook and origin.index > 0 for origin in self.begun)
 
     @property
     def is_full(self) -> bool:
@@ -333,6 +340,9 @@ def _further(run: Run | None, making: _Making) -> Iterable[Run | None]:
         name = run.origin.path.as_posix()
         making.mistakes.note(f"{name}: more than {MOST_TRAININGS} trainings: the others are not judged")
     for index in range(1, min(count, MOST_TRAININGS)):
+        if making.further >= MOST_FURTHER:
+            making.beyond[run.origin.path] = None
+            return
         yield making.run(replace(run.origin, index=index))
 
 

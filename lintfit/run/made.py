@@ -62,7 +62,7 @@ def _made_by_launcher(launch: Launch, name: str, locator: Locator) -> bool:
     base = posixpath.basename(name)
     if any(_same(written, name) for written in (*document.redirected, *(file.name for file in document.files))):
         return True
-    if re.search(rf"(?:\[|\btest)\s+(?:!\s+)?-[efrs]\s+[^\]\n]*{re.escape(base)}", text):
+    if re.search(rf"(?:\[|\btest)\s+(?:!\s+)?-[efrs]\s+[^\]\n]{{0,300}}{re.escape(base)}", text):
         return True  # the script itself reckons with its absence
     if _BY_TEXT.get(document, base, lambda: _by_text(document, base)) < launch.place.span.start:
         return True

@@ -186,7 +186,9 @@ def _is_cloned(name: str, locator: Locator) -> bool:
     folders = [re.escape(part) for part in Path(name).parts[:-1] if part not in (".", "..")]
     if not folders:
         return False
-    cloned = re.compile(rf"git\s+clone\b[^\n]*[/\s](?:{'|'.join(folders)})(?:\.git)?/?(?=[\s\"'`)]|$)", re.MULTILINE)
+    cloned = re.compile(
+        rf"git\s+clone\b[^\n]{{0,300}}[/\s](?:{'|'.join(folders)})(?:\.git)?/?(?=[\s\"'`)]|$)", re.MULTILINE
+    )
     return any("clone" in text and cloned.search(text) is not None for text in _told(locator))
 
 
@@ -194,7 +196,7 @@ def _is_copied_elsewhere(launch: Launch, locator: Locator) -> bool:
     """Whether a page or a script beside the launch, or above it, copies the launch's own file into another folder: it
     is run where the copy is, among another project's files."""
     name = launch.document.path.name
-    copied = re.compile(rf"\b(?:cp|mv|rsync)\s[^\n]*[/\s\"']{re.escape(name)}[\"']?[ \t]+[^\s;&|]*[/$]")
+    copied = re.compile(rf"\b(?:cp|mv|rsync)\s[^\n]{{0,300}}[/\s\"']{re.escape(name)}[\"']?[ \t]+[^\s;&|]{{0,300}}[/$]")
     return any(name in text and copied.search(text) is not None for text in _told(locator))
 
 

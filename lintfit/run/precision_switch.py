@@ -287,7 +287,7 @@ def _by_switch(place: Place, half: Half) -> bool:
     else …``): it takes its own for this one as soon as the switches are changed."""
     text = place.document.text
     begin = text.rfind("\n", 0, place.span.start) + 1
-    switch = re.compile(rf"\b(?:el)?if\b.*\b{_OTHER[half]}\b")
+    switch = re.compile(rf"\b(?:el)?if\b.{{0,300}}\b{_OTHER[half]}\b")
     line, above = text[begin:].partition("\n")[0], text[:begin].rstrip("\r\n").rpartition("\n")[2]
     is_block = above.rstrip().endswith(":") and len(above) - len(above.lstrip()) < len(line) - len(line.lstrip())
     return bool(switch.search(line) or (is_block and switch.search(above)))

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -244,6 +244,8 @@ def _is_named_as_one(file: Path) -> bool:
 @cache
 def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     """The files of a folder, those that count more first, with what each asks of libraries."""
+    if not any(map(_may_ask().fullmatch, door.names_in(folder))):
+        return ()  # as in most folders, which are looked through for each of the patterns else
     stated = [(path, _first(_stated(path))) for path in dict.fromkeys(_matching(folder, _FILES))]
     read = {path for path, _ in stated}
     stated = [*_beside_the_main(folder, stated)]
@@ -252,6 +254,13 @@ def _read_folder(folder: Path) -> tuple[tuple[Path, Mapping[str, str]], ...]:
     images = [(path, _first(_stated(path))) for path in _matching(folder, _IMAGES)]
     first = tuple((path, _first(asked)) for path, asked in (*_own(folder), *_locked(folder)))
     return (*first, *_agreed(stated), *_agreed(otherwise), *_agreed(images))
+
+
+@cache
+def _may_ask() -> re.Pattern[str]:
+    """What is in a folder that may ask for libraries, or that says whose checkout it is."""
+    first = dict.fromkeys(pattern.partition("/")[0] for pattern in (*_OF_LISTS, *_OF_LLAMA_FACTORY))
+    return re.compile("|".join(map(translate, first)))
 
 
 _MAIN = "requirements.txt"

@@ -117,7 +117,7 @@ def split_gres(text: str) -> tuple[str | None, int | None]:
 
     ``gpu:a100:4`` and ``a100:4`` are (``a100``, 4), ``4`` is (None, 4); both are None for an empty text.
     """
-    item = re.sub(r"\(.*?\)", "", text.partition(",")[0]).strip()
+    item = re.sub(r"\([^()]*\)", "", text.partition(",")[0]).strip()
     parts = [part for part in item.split(":") if part]
     if parts and parts[0] == "gpu":
         parts = parts[1:] or ["1"]

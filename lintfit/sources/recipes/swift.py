@@ -303,9 +303,9 @@ class SwiftRecipe(OfKeys):
         completion = arguments.get("max_completion_length")
         if most is None or prompt is None or completion is None or arguments.value("use_vllm") is not True:
             return
-        if all(is_count(each.value) for each in (most, prompt, completion)):
-            if prompt.value + completion.value > most.value:
-                yield most.setting("seq_len", most.value)
+        counts = all(is_count(each.value) for each in (most, prompt, completion))
+        if counts and prompt.value + completion.value > most.value:
+            yield most.setting("seq_len", most.value)
 
     def _optimizer(self) -> Setting:
         arguments = self.arguments

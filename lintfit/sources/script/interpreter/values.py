@@ -386,22 +386,24 @@ def dtype(value: Value) -> str | None:
     return None
 
 
-def plain(value: Value) -> Any:
+def plain(value: Value, within: Steps | None = None) -> Any:
     """The plain Python value with dtypes in lintfit's spelling, ``UNKNOWN`` for what has none.
 
     Lists and tables may hold one another many times over, or themselves: what goes beyond is ``UNKNOWN``, too.
+    ``within`` is the counter of all values that are asked for together.
     """
     if isinstance(value, Const):
         return value.value
     if isinstance(value, Ref):
         return dtype(value) or UNKNOWN
-    return _plain(value, Steps(bounds.MAX_VALUES, "values"), 0)
+    return _plain(value, Steps(bounds.MAX_VALUES, "values", within), 0)
 
 
 def _plain(value: Value, steps: Steps, level: int) -> Any:
     if isinstance(value, Const | Ref):
         return plain(value)
-    if level >= bounds.MAX_LEVELS or not steps.take():
+    held_in = len(value.items) if isinstance(value, Items | Table) else 0
+    if level >= bounds.MAX_LEVELS or not steps.take(1 + bounds.cost(items=held_in)):
         return UNKNOWN
     if isinstance(value, Items):
         return UNKNOWN if value.open else [_plain(item, steps, level + 1) for item in value.items]

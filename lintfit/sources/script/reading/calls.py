@@ -11,6 +11,7 @@ import libcst as cst
 
 from lintfit.documents.model import Span
 from lintfit.documents.patterns import occurs
+from lintfit.documents.steps import Steps
 from lintfit.settings.model import UNKNOWN, LatePlace, Place, Provenance
 from lintfit.sources.launchers.flags import Flag
 from lintfit.sources.script.interpreter.origins import Datum, Environment, Library, Origin
@@ -33,6 +34,10 @@ _DTYPE_NAMES = frozenset({"dtype", "torch_dtype", "bnb_4bit_compute_dtype", "bnb
 _MAX_NESTING = 4
 
 
+_MOST_VALUES = 100_000
+"""Lists and tables, and every ten of their values, that all calls of a script are handed."""
+
+
 class Calls:
     """Makes calls of records. ``documents`` are the script and the modules of its repository that it draws in."""
 
@@ -44,6 +49,7 @@ class Calls:
         self.lacks = lacks
         """Whether a module of the repository surely has no such name."""
         self._made: dict[int, Call] = {}
+        self._steps = Steps(_MOST_VALUES, "values in lists and tables that calls are handed")
         self._homes: dict[int, PythonDocument] = {}
         """The documents of nodes that were asked for, by the node's id: to ask a tree that it is not of takes long."""
         self.records: dict[int, Record] = {}
@@ -127,7 +133,7 @@ class Calls:
 
     def value(self, value: Value, name: str = "", depth: int = 0) -> Any:
         """The plain value of an argument: dtypes in lintfit's spelling, constructor calls as :class:`Call`."""
-        found = plain(value)
+        found = plain(value, self._steps)
         if name in _DTYPE_NAMES and isinstance(found, str):
             return DTYPES.get(found.removeprefix("torch."), found)
         if found is UNKNOWN and isinstance(value, Object) and value.call is not None and depth < _MAX_NESTING:

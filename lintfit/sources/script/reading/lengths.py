@@ -312,7 +312,10 @@ def _take(reading: Reading, value: Value, where: Record | None, known: int) -> N
 def _of_multiple(reading: Reading, value: Value, where: Record | None, known: int, made: cst.BinaryOperation) -> None:
     """``max_length=limit * 5``: tokens that are cut again where the script goes by the limit itself elsewhere."""
     name, factor = dotted(made.left).rpartition(".")[2], int(cst.ensure_type(made.right, cst.Integer).evaluated_value)
-    again = re.compile(rf"\bmin\((?:[^()]|\([^()]*\))*\b{re.escape(name)}\b|\[[^\[\]]*:[^\[\]]*\b{re.escape(name)}\]")
+    again = re.compile(
+        rf"\bmin\((?:[^()]|\([^()]{{0,100}}\)){{0,200}}\b{re.escape(name)}\b"
+        rf"|\[[^\[\]:]{{0,200}}:[^\[\]]{{0,200}}\b{re.escape(name)}\]"
+    )
     cut = name != "" and factor > 0 and any(map(again.search, reading.calls.texts()))
     reading.put("seq_len", value, where, to=known // factor if cut else known)
     kept = f"be cut to {name} again" if cut else "stay in the sequence that is trained on"
@@ -366,7 +369,7 @@ def _is_only_weighed(reading: Reading, value: Value) -> bool:
 @lru_cache(maxsize=4096)
 def _uses(text: str, name: str) -> tuple[str, ...]:
     """Every place where a text asks for a field, with what compares or divides it; asked again for each launch."""
-    pattern = rf"(?:{_COMPARES}\s*)?[\w.]*\.{re.escape(name)}\b(?:\s*(?:{_COMPARES}|/))?"
+    pattern = rf"(?:{_COMPARES}\s*+)?(?<![\w.])[\w.]*\.{re.escape(name)}\b(?:\s*+(?:{_COMPARES}|/))?"
     return tuple(use[0] for use in re.finditer(pattern, text)) if f".{name}" in text else ()
 
 
