@@ -18,7 +18,17 @@ from lintfit.documents import door
 from lintfit.documents.files import decode, encode
 from lintfit.documents.limits import MAX_PLANNED, MAX_PLANNED_LINES
 from lintfit.documents.model import NOT_READ, SYNTAX_ERROR, DataDocument, Document, Kind
-from lintfit.documents.steps import OF_ALL_KINDS, OF_PLAN, OF_RUN, Steps, of_confirming, of_fixing, of_plans, of_tree
+from lintfit.documents.steps import (
+    OF_ALL_KINDS,
+    OF_PLAN,
+    OF_PLANS,
+    OF_RUN,
+    Steps,
+    of_confirming,
+    of_fixing,
+    of_plans,
+    of_tree,
+)
 from lintfit.documents.workspace import Workspace
 from lintfit.findings.model import Applicability, Finding
 from lintfit.findings.results import CheckResult, RunResult
@@ -376,6 +386,8 @@ class _Pass:
 
     def _with_plan(self, judged: RunResult) -> RunResult:
         """The result with its plan, and with all kinds of plans where they are asked for."""
+        if self.plans.all.taken > OF_PLANS:
+            self.plans.all.spent = True
         if not self.plans.all.take(OF_PLAN):
             return judged
         from lintfit.fit.long_samples import unasked
