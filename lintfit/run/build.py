@@ -352,6 +352,7 @@ class _Builder:
         from lintfit.documents.python_reader import PythonDocument
         from lintfit.sources.script.interpreter.state import MAX_STEPS_OF_ALL
         from lintfit.sources.script.source import read_script
+        from lintfit.sources.unread_code import only_starts_verl
 
         if launch is None:
             path: Path | None = self.origin.path
@@ -393,6 +394,7 @@ class _Builder:
             positional=launch.positional,
             overrides=launch.overrides,
             more_flags=launch.hides_flags,
+            followed=not only_starts_verl(document.text),
         )
 
     def _written(self, launch: Launch | None) -> Document | None:

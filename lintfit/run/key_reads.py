@@ -105,9 +105,14 @@ class _Code:
         return frozenset(found[1] for found in _LOADED.finditer(self.text)) if self.opens else frozenset()
 
     @cached_property
+    def takes_recipes(self) -> bool:
+        """Whether it takes TRL's recipes."""
+        return not self.shell and _TAKES_RECIPES.search(self.text) is not None
+
+    @cached_property
     def trains_otherwise(self) -> bool:
         """Whether it takes TRL's recipes and hands them to a trainer that is none of TRL's."""
-        if self.shell or "Trainer" not in self.text or not _TAKES_RECIPES.search(self.text):
+        if "Trainer" not in self.text or not self.takes_recipes:
             return False
         return not any("Trainer" in found.group() for found in _OF_TRL.finditer(self.text))
 
@@ -192,7 +197,7 @@ class KeyReads:
         """A script of the tree that takes TRL's recipes and reads a field of ``ModelConfig``."""
         read = re.compile(_OF_MODEL_CONFIG.format(re.escape(field)))
         for each in self._tree(recipe).code:
-            if field in each.text and not each.shell and _TAKES_RECIPES.search(each.text) and read.search(each.text):
+            if field in each.text and each.takes_recipes and read.search(each.text):
                 return each.path
         return None
 

@@ -87,6 +87,15 @@ def front_end_of(text: str) -> str | None:
     return _FRONT_ENDS[found[1]] if found is not None else None
 
 
+_OWN_TRAINING = (".backward(", "deepspeed.initialize", "Accelerator(", "TrainingArguments", "SFTConfig", "GRPOConfig")
+
+
+def only_starts_verl(text: str) -> bool:
+    """Whether a script hands all of its config to verl: nothing of its code says how it trains, and its many launches
+    in a copy of verl would each be followed through Hydra's configs and half of the package."""
+    return front_end_of(text) == "verl" and not any(word in text for word in _OWN_TRAINING)
+
+
 def unread_launch(text: str) -> str | None:
     """Which launcher a shell script names in a line that may start something; None where it names none."""
     for line in text.splitlines():

@@ -122,6 +122,21 @@ def test_a_front_ends_own_script_is_said_to_be_that(tmp_path: Path) -> None:
     assert run["unknown"][0].startswith("the settings that LLaMA-Factory reads itself (train.py is its own)")
 
 
+def test_what_only_starts_verl_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = "import hydra\nimport ray\nfrom verl.trainer.ppo.ray_trainer import RayPPOTrainer\n\n\n"
+    main += "@hydra.main(config_path='config', config_name='ppo')\ndef main(config):\n    run_ppo(config)\n\n\nmain()\n"
+    (tmp_path / "main_ppo.py").write_text(main)
+    (tmp_path / "run.sh").write_text("python main_ppo.py actor.lr=1e-6\n")
+    followed: list[object] = []
+    monkeypatch.setattr("lintfit.sources.script.source.Interpreter.run", lambda self: followed.append(self))
+    (run,) = runs_of(tmp_path, "run.sh")
+    assert run["unknown"][0].startswith("the settings that verl reads itself (main_ppo.py is its own)")
+    assert not followed
+    (tmp_path / "main_ppo.py").write_text(f"{main}# loss.backward()\n")
+    runs_of(tmp_path, "run.sh")
+    assert followed
+
+
 def test_how_many_processes_a_script_spawns_is_its_own_matter(tmp_path: Path) -> None:
     loop = "    loss = model(**batch).loss\n    loss.backward()\n    optimizer.step()\n"
     script = (

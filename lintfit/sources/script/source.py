@@ -302,6 +302,7 @@ def read_script(
     more_flags: bool = False,
     within: Steps | None = None,
     capability: tuple[int, int] | None = None,
+    followed: bool = True,
 ) -> ScriptSource:
     """Read a script without running it.
 
@@ -311,7 +312,7 @@ def read_script(
     decide stays open in the facts (``taken`` is None), and the settings take the script's own defaults, marked as
     assumed; ``more_flags`` says that the launch has some beside ``flags`` that nobody sees. ``which`` of several
     trainings is meant, one after the other. ``within`` is what all readings of the script draw from.
-    ``capability`` is the compute capability of its GPUs.
+    ``capability`` is the compute capability of its GPUs. One that is not ``followed`` has no facts.
     """
     known = (has_launch or bool(flags)) and not more_flags
     library = defaults.CatalogDefaults({} if versions is None else versions)
@@ -334,7 +335,8 @@ def read_script(
             steps=steps_of(within),
         )
         interpreter = Interpreter(document.module or cst.Module([]), walk, modules, document.path.as_posix())
-        interpreter.run()
+        if followed:
+            interpreter.run()
         reading = Reading(
             facts.find(walk.records, calls, which),
             walk,

@@ -48,6 +48,8 @@ _INSTALLED = re.compile(r"is_(trl|peft|deepspeed|accelerate|bitsandbytes|bnb|vll
 """Tests for packages that a training which asks for them has."""
 _ELSEWHERE = re.compile(r"is_(sagemaker_[md]p_enabled|torch_(tpu|xla|npu|mlu|musa|hpu)_available)")
 """Tests for machines that have none of the GPUs that lintfit knows."""
+_DEF = re.compile(r"\s*(?:async +)?def ")
+_NAME = re.compile(r"\b[^\W\d]\w*")
 _BY_NAME = re.compile(
     r"\bFire\(|\b(?:globals|locals|vars|eval|exec)\(|__dict__|sys\.modules|\bgetattr\(sys|\bplac\b|\bdefopt\b"
 )
@@ -62,6 +64,13 @@ _MAX_EXECUTED = 8
 """Files that are run by ``exec``, into one another or one after the other."""
 _SMALL = 3
 """Statements of such a function."""
+
+
+@lru_cache(maxsize=64)
+def _named(text: str) -> frozenset[str]:
+    """The names in a script outside of the first lines of functions and of comments; asked again for each launch."""
+    lines = (line.partition("#")[0] for line in text.split("\n") if not _DEF.match(line))
+    return frozenset(_NAME.findall("\n".join(lines)))
 
 
 class Interpreter(Imports):
@@ -121,8 +130,7 @@ class Interpreter(Imports):
         """Whether a function is named outside of its own first line and of comments, or the script is run by nobody."""
         if not self.has_entry or self._modules is None:
             return True
-        named = re.compile(rf"^(?!\s*(?:async +)?def )[^#\n]*\b{re.escape(function.name)}\b", re.MULTILINE)
-        return named.search(self._modules.documents[0].text) is not None
+        return function.name in _named(self._modules.documents[0].text)
 
     def _is_left(self, function: Function) -> bool:
         """Whether nothing of a script that is run calls a function: its name stands nowhere else in it, no decorator
