@@ -19,9 +19,10 @@ def documented(
 ) -> Iterator[Run]:
     """The runs of pages that count; ``taken`` are the resolved paths of what launch files start.
 
-    A command that several pages of a folder show (a translation) is one run.
+    A command that several pages of a folder show (a translation), or that starts the same files from others, is one
+    run.
     """
-    seen: set[tuple[Path, tuple[str, ...]]] = set()
+    seen: set[tuple[Path | frozenset[str], tuple[str, ...]]] = set()
     for run in runs:
         words = run.says("words", partial(_words, run))
         if not trains(run) or words is None:
@@ -29,11 +30,12 @@ def documented(
         if run.origin.path in named:
             yield run
             continue
-        said = (located(run.origin.path).parent, tuple(words))
-        if said in seen or not run.says("is at hand", partial(_is_at_hand, run)):
+        starts = frozenset(run.says("starts", partial(_started, run)))
+        said = {(where, tuple(words)) for where in (located(run.origin.path).parent, starts) if where}
+        if not said.isdisjoint(seen) or not run.says("is at hand", partial(_is_at_hand, run)):
             continue
-        if taken.isdisjoint(map(Path, run.says("starts", partial(_started, run)))):
-            seen.add(said)
+        if taken.isdisjoint(map(Path, starts)):
+            seen |= said
             yield run
 
 
@@ -42,7 +44,9 @@ def _words(run: Run) -> Sequence[str] | None:
 
 
 def _started(run: Run) -> Sequence[str]:
-    return [str(path) for path in started(run)]
+    """The recipes that a script is handed, which a launch file of that script may have none of; else what starts."""
+    handed = [located(each.path) for each in run.opened]
+    return [str(path) for path in handed or started(run)]
 
 
 def _is_at_hand(run: Run) -> bool:

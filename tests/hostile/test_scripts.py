@@ -48,6 +48,11 @@ VALUES = {
         _again("s = [s, s]; t = [t, t]", start="s = [1]; t = [1]") + "u = s == t\nv = s in [t]\nw = t != s\n"
     ),
     "of_tables_in_tables": _script(_again('s = {"a": s, "b": s}', start="s = {}")),
+    "of_tables_that_a_call_is_handed": HEAD
+    + "s = {}\n"
+    + "".join(f's = {{**s, "k{n}": s, **{{"x{n}": [s, s]}}}}\n' for n in range(400))
+    + TAIL.replace("run_name={value}", "**s"),
+    "a_text_without_a_blank": _script('x = "' + "a" * 3_000_000 + '"\n'),
     "of_tables_merged_by_omegaconf": _script(
         "from omegaconf import OmegaConf\n"
         + _again('s = {"a": s, "b": s}', start="s = {}")

@@ -102,3 +102,25 @@ def test_what_a_front_end_refuses_of_a_page_is_that_of_another_release(tmp_path:
     )
     assert "refused-flag" not in [found["rule"] for found in page["findings"]]
     assert "refused-flag" in [found["rule"] for found in launch["findings"]]
+
+
+TAKES_RECIPES = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from trl import ModelConfig, TrlParser
+model, args = TrlParser((ModelConfig, TrainingArguments)).parse_args_and_config()
+Trainer(model=AutoModelForCausalLM.from_pretrained(model.model_name_or_path), args=args, train_dataset=data).train()
+"""
+
+
+def test_a_page_that_hands_a_script_another_recipe_than_the_launch_file_does(tmp_path: Path) -> None:
+    (tmp_path / "sft.py").write_text(TAKES_RECIPES)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text("model_name_or_path: gpt2\noutput_dir: out\n")
+    (tmp_path / "run.sh").write_text("torchrun --nproc_per_node 2 sft.py --config a.yaml\n")
+    (tmp_path / "README.md").write_text(
+        "```bash\ntorchrun --nproc_per_node 4 sft.py --config a.yaml\n"
+        "torchrun --nproc_per_node 4 sft.py --config b.yaml\n```\n"
+    )
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "run.md").write_text("```bash\ntorchrun --nproc_per_node 4 sft.py --config b.yaml\n```\n")
+    found = lintfit("check", ".", "--gpu", "3090", "--no-cache", "--output-format", "json", cwd=tmp_path).json
+    assert [run["id"] for run in found["runs"]] == ["run.sh:1", "README.md:3"]
