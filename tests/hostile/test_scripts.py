@@ -52,7 +52,13 @@ VALUES = {
     + "s = {}\n"
     + "".join(f's = {{**s, "k{n}": s, **{{"x{n}": [s, s]}}}}\n' for n in range(400))
     + TAIL.replace("run_name={value}", "**s"),
-    "a_text_without_a_blank": _script('x = "' + "a" * 3_000_000 + '"\n'),
+    "a_text_without_a_blank": _script(
+        "import argparse\nfrom transformers import AutoTokenizer\np = argparse.ArgumentParser()\n"
+        'p.add_argument("--max_len", type=int, default=2048)\na = p.parse_args()\n'
+        'tok = AutoTokenizer.from_pretrained("gpt2")\n'
+        'data = load().map(lambda e: tok(e["text"], truncation=True, max_length=a.max_len, padding="max_length"))\n'
+        'x = "' + "a" * 3_000_000 + '"\n'
+    ),
     "of_tables_merged_by_omegaconf": _script(
         "from omegaconf import OmegaConf\n"
         + _again('s = {"a": s, "b": s}', start="s = {}")
