@@ -14,7 +14,11 @@ import pytest
 import lintfit as package
 from tests.support import OF_FILES, ROOT, lintfit, process
 
-OF_PATHS_ALONE = {"lintfit.sources.script.interpreter.modules._candidates", "lintfit.options.rules_catalog.load_rules"}
+OF_PATHS_ALONE = {
+    "lintfit.options.config._absolute",
+    "lintfit.options.rules_catalog.load_rules",
+    "lintfit.sources.script.interpreter.modules._candidates",
+}
 """They are asked for a path, but read no file of the user's."""
 
 

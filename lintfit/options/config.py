@@ -54,15 +54,15 @@ def config_for(path: Path, cli: Options) -> Options:
     """
     if cli.isolated:
         return cli
-    found = load_config(_folder_of(os.fspath(path), Path.cwd()))
+    absolute = _absolute(os.fspath(path), Path.cwd())
+    found = load_config(absolute if door.is_folder(absolute) else absolute.parent)
     return cli.over(found) if found else cli
 
 
 @lru_cache(maxsize=1024)
-def _folder_of(path: str, _: Path) -> Path:
-    """The folder of a path that may be relative to the working directory: every finding asks for its file's."""
-    absolute = Path(os.path.normpath(Path(path).absolute()))
-    return absolute if door.is_folder(absolute) else absolute.parent
+def _absolute(path: str, folder: Path) -> Path:
+    """A path that may be relative to a folder; every finding asks for its file's config."""
+    return Path(os.path.normpath(folder / path))
 
 
 @cache
