@@ -34,8 +34,12 @@ def rough_of(size: int | float, capacity: int | float) -> str:
 
 
 def of_gib(size: int | float, capacity: int | float) -> str:
-    """Bytes of a capacity: ``27.9 of 23.7 GiB``."""
-    return f"{size / GIB:,.1f} of {gib(capacity)}"
+    """Bytes of a capacity: ``27.9 of 23.7 GiB``; finer where a tenth does not tell which is more."""
+    for digits in (1, 2):
+        found, most = f"{size / GIB:,.{digits}f}", f"{capacity / GIB:,.{digits}f}"
+        if found != most or size == capacity:
+            break
+    return f"{found} of {most} GiB"
 
 
 def billions(parameters: int) -> str:
