@@ -34,7 +34,7 @@ _DTYPE_NAMES = frozenset({"dtype", "torch_dtype", "bnb_4bit_compute_dtype", "bnb
 _MAX_NESTING = 4
 
 
-_MOST_VALUES = 100_000
+_MOST_VALUES = 20_000
 """Lists and tables, and every ten of their values, that all calls of a script are handed."""
 
 
